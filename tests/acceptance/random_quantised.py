@@ -11,7 +11,7 @@ test_sections (cuts between two programs). Networks are one-byte integers from t
 sums, products, concatenations, pools, means and moves, and float32 between conversions where each operation is rounded
 alike on all processors. So the fingerprint of all outputs of test_session must be the same for each instruction set.
 
-Kernel sets: avx2, avx512, base, neon; those that the processor does not have are named and left out. The exit code is 1
+Kernel sets: avx512vnni, avxvnni, avx512, avx2, base, neon; those that the processor does not have are named and left out. The exit code is 1
 if anything differed.
 """
 
@@ -76,7 +76,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", type=int, default=10000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kernels", default="avx2,avx512,base,neon")
+    parser.add_argument("--kernels", default="avx512vnni,avx512,avx2,base,neon")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("suites")
     options = parser.parse_args()
