@@ -130,7 +130,7 @@ network() { # KERNELS FILE
 }
 
 cases=${RFX_CASES:-40}
-for test in test_int_kernels test_kernels test_kernel_logic; do
+for test in test_int_kernels test_kernels test_kernel_logic test_peak_int; do
     run_counted "$test" test_program layers_kernels $test '' || true
 done
 for kernels in avx512 avx512vnni; do

@@ -580,6 +580,11 @@ static const struct rfx_weight_slot weight_slots[] = {
     {NULL, RFX_WEIGHT_FACTOR, 0},
 };
 
+static uint64_t int_macs(const struct rfx_graph *graph, const struct rfx_node *node,
+                         struct rfx_rect out) {
+    return rfx_conv_macs(graph, node, (uint64_t)rfx_rect_area(out));
+}
+
 const struct rfx_op_def rfx_op_int_conv = {
     .name = "QLinearConv",
     .spatial = true,
@@ -591,6 +596,7 @@ const struct rfx_op_def rfx_op_int_conv = {
     .window = rfx_conv_window,
     .axis_map = axis_map,
     .macs = rfx_conv_macs,
+    .int_macs = int_macs,
     .scratch_bytes = scratch_bytes,
     .packed_bytes = packed_bytes,
     .pack = pack,

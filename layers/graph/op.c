@@ -157,6 +157,12 @@ uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
     return def->macs == NULL ? 0 : def->macs(graph, node, (uint64_t)rfx_rect_area(out));
 }
 
+uint64_t rfx_op_int_macs(const struct rfx_graph *graph, const struct rfx_node *node,
+                         struct rfx_rect out) {
+    const struct rfx_op_def *def = op_table[node->op];
+    return def->int_macs == NULL ? 0 : def->int_macs(graph, node, out);
+}
+
 size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads) {
     const struct rfx_op_def *def = op_table[node->op];

@@ -160,6 +160,10 @@ struct rfx_op_def {
     uint64_t (*rect_macs)(const struct rfx_graph *graph, const struct rfx_node *node,
                           struct rfx_rect out);
 
+    /* Returns those of a rectangle's multiply-accumulates that integer kernels make. NULL: none. */
+    uint64_t (*int_macs)(const struct rfx_graph *graph, const struct rfx_node *node,
+                         struct rfx_rect out);
+
     /* Returns the bytes of scratch that run needs, for any rectangle. NULL: none. */
     size_t (*scratch_bytes)(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
@@ -240,6 +244,8 @@ bool rfx_op_sees_all(const struct rfx_graph *graph, const struct rfx_node *node)
 
 uint64_t rfx_op_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                      struct rfx_rect out);
+uint64_t rfx_op_int_macs(const struct rfx_graph *graph, const struct rfx_node *node,
+                         struct rfx_rect out);
 size_t rfx_op_scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads);
 bool rfx_op_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node);

@@ -89,7 +89,7 @@ static inline int64_t rfx_conv_panel_width(int64_t left) {
     return left >= RFX_CONV_PANEL ? RFX_CONV_PANEL : rfx_conv_filled(left);
 }
 
-#define RFX_PEAK_SUMS 384 /* largest number of sums in the `peak` kernel of any instruction set */
+#define RFX_PEAK_SUMS 384 /* largest number of sums in `peak` and `peak_int` of any set */
 
 /* Arguments for a run of output pixels of one row of a dense convolution with few output channels.
  * The input rows are planes: for each channel a run of pixels, the channels one after the other.
@@ -349,8 +349,8 @@ struct rfx_byte_kernels {
 struct rfx_kernels {
     const char *name; /* "base", "avx2", "avxvnni", "avx512", "avx512vnni", "neon" */
 
-    /* Name of the set that has the same kernels, except int_conv and int_depthwise_bytes. The set
-     * itself if there is none. */
+    /* Name of the set that has the same kernels, except int_conv, int_depthwise_bytes and peak_int.
+     * The set itself if there is none. */
     const char *like;
 
     bool int_bytes; /* int_conv takes input values of uint8, not of int16 */
@@ -362,6 +362,12 @@ struct rfx_kernels {
 
     /* NULL if not int_bytes. As int_depthwise, but input values are uint8 and weights int8. */
     void (*int_depthwise_bytes)(const struct rfx_int_conv_args *args);
+
+    /* Measures the peak rate of int_conv's multiply-adds. Adds k * x * w to each of the first n of
+     * RFX_PEAK_SUMS sums, `rounds` times, by the instructions with which int_conv adds the products
+     * of a step; k is the number of products that these add to a sum. Sums wrap around, are
+     * independent and stay in registers. Returns n * k, the number of multiply-adds of a round. */
+    int (*peak_int)(uint8_t x, int8_t w, int64_t rounds, int32_t *sums);
 
     /* Kernels of float32, from here on. */
 

@@ -45,11 +45,13 @@ static struct rfx_axis_map group_axis_map(const struct rfx_graph *graph,
     return map;
 }
 
-static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node *node,
-                           struct rfx_rect out) {
-    const struct rfx_group_attr *g = &node->attr.group;
+typedef uint64_t macs_of_rect(const struct rfx_graph *graph, const struct rfx_node *node,
+                              struct rfx_rect out);
+
+/* Returns the sum of what `macs_of` counts of the nodes. */
+static uint64_t sum_macs(const struct rfx_group_attr *g, struct rfx_rect out,
+                         macs_of_rect *macs_of) {
     int64_t rows[RFX_GROUP_MAX_NODES], cols[RFX_GROUP_MAX_NODES];
-    (void)graph;
     if (rfx_rect_is_empty(out)) return 0;
     uint64_t macs = 0;
     int64_t strips = rfx_group_strips(g, rfx_rect_cols(out));
@@ -57,8 +59,20 @@ static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node 
     rfx_group_made(g, 0, rfx_rect_row_range(out), parts, rows);
     rfx_group_made(g, 1, rfx_rect_col_range(out), strips, cols);
     for (int i = 0; i < count_of(g); i++)
-        macs += rfx_op_macs(g->base, member(g, i), rfx_rect_full(rows[i], cols[i]));
+        macs += macs_of(g->base, member(g, i), rfx_rect_full(rows[i], cols[i]));
     return macs;
+}
+
+static uint64_t group_macs(const struct rfx_graph *graph, const struct rfx_node *node,
+                           struct rfx_rect out) {
+    (void)graph;
+    return sum_macs(&node->attr.group, out, rfx_op_macs);
+}
+
+static uint64_t group_int_macs(const struct rfx_graph *graph, const struct rfx_node *node,
+                               struct rfx_rect out) {
+    (void)graph;
+    return sum_macs(&node->attr.group, out, rfx_op_int_macs);
 }
 
 static bool group_calls_blas(const struct rfx_graph *graph, const struct rfx_node *node) {
@@ -224,6 +238,7 @@ const struct rfx_op_def rfx_op_group = {
     .axis_map = group_axis_map,
     .in_range = group_in_range,
     .rect_macs = group_macs,
+    .int_macs = group_int_macs,
     .calls_blas = group_calls_blas,
     .scratch_bytes = group_scratch,
     .packed_bytes = group_packed_bytes,

@@ -73,6 +73,7 @@ static void test_rows(void **state) {
     struct rfx_layer_row total = rfx_layer_times_total(times);
     assert_int_equal(total.steps, 6);
     assert_int_equal(total.macs, a->macs + b->macs);
+    assert_int_equal(total.int_macs, 0);
     assert_int_equal(total.bytes, a->bytes + b->bytes + pool->bytes);
     assert_true(total.seconds == 8.0);
     rfx_layer_times_free(times);
@@ -100,6 +101,23 @@ static void test_classes(void **state) {
     }
     const struct rfx_node pool = {.op = RFX_OP_POOL_MAX};
     assert_int_equal(rfx_layer_class_of(&pool), RFX_LAYER_OTHER);
+}
+
+/* Each multiply-accumulate is two operations, and has the peak of its kind. */
+static void test_peak_share(void **state) {
+    const struct rfx_machine_peak peak = {.flops_per_second = 100, .int_ops_per_second = 400};
+    const struct rfx_machine_peak no_ints = {.flops_per_second = 100};
+    struct rfx_layer_row row = {.seconds = 8, .macs = 200};
+    (void)state;
+    assert_true(rfx_layer_peak_share(&row, &peak) == 0.5); /* 4 of 8 seconds */
+    assert_true(rfx_layer_peak_share(&row, &no_ints) == 0.5);
+    row.int_macs = 200;
+    assert_true(rfx_layer_peak_share(&row, &peak) == 0.125); /* 1 of 8 */
+    assert_true(rfx_layer_peak_share(&row, &no_ints) == 0);
+    row.int_macs = 100;
+    assert_true(rfx_layer_peak_share(&row, &peak) == 0.3125); /* 2 and 1/2 of 8 */
+    row.seconds = 0;
+    assert_true(rfx_layer_peak_share(&row, &peak) == 0);
 }
 
 static void test_no_memory(void **state) {
@@ -135,8 +153,10 @@ static void test_machine(void **state) {
     (void)state;
     for (int threads = 1; threads <= 3; ++threads) {
         double flops = rfx_machine_flops_per_second(threads), bytes = 0;
+        double ints = rfx_machine_int_ops_per_second(threads);
         assert_int_equal(rfx_machine_bytes_per_second(mem, threads, &bytes, NULL), RFX_OK);
         if (!(flops > 1e7 && flops < threads * 2e12)) fail_msg("%g FLOP/s", flops);
+        if (!(ints > 1e7 && ints < threads * 8e12)) fail_msg("%g operations/s", ints);
         if (!(bytes > 1e7 && bytes < 1e13)) fail_msg("%g B/s", bytes);
         assert_int_equal(rfx_memory_current_bytes(mem), 0);
     }
@@ -145,9 +165,8 @@ static void test_machine(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_rows),       cmocka_unit_test(test_classes),
+        cmocka_unit_test(test_peak_share), cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

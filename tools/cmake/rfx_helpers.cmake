@@ -88,14 +88,14 @@ endfunction()
 # compiler's vectors and stand in every list.
 set(RFX_KERNELS_GENERIC generic/bytes.c generic/channel_norm.c generic/conv.c generic/dense.c
     generic/depthwise.c generic/elementwise.c generic/exact.c generic/int_conv.c generic/int_depthwise.c
-    generic/lanes.c generic/peak.c generic/pixels.c generic/planes.c generic/pool.c generic/table.c
-    generic/winograd.c)
+    generic/lanes.c generic/peak.c generic/peak_int.c generic/pixels.c generic/planes.c generic/pool.c
+    generic/table.c generic/winograd.c)
 set(RFX_KERNELS_AVX2 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX512 ${RFX_KERNELS_GENERIC})
 set(RFX_KERNELS_AVX2_FLAGS -march=x86-64-v3)
 set(RFX_KERNELS_AVX512_FLAGS -march=x86-64-v4 -mprefer-vector-width=512)
 # Sets that have the kernels of another set (RFX_KERNELS_<SET>_LIKE), except these.
-set(RFX_KERNELS_AVXVNNI generic/int_conv.c generic/int_depthwise_bytes.c generic/table.c)
+set(RFX_KERNELS_AVXVNNI generic/int_conv.c generic/int_depthwise_bytes.c generic/peak_int.c generic/table.c)
 set(RFX_KERNELS_AVX512VNNI ${RFX_KERNELS_AVXVNNI})
 set(RFX_KERNELS_AVXVNNI_LIKE avx2)
 set(RFX_KERNELS_AVX512VNNI_LIKE avx512)

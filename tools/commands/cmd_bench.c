@@ -16,7 +16,7 @@
 
 /* Figures computed from the time of a row; 0 where a figure does not exist. */
 struct figures {
-    double share, flops_per_second, peak_share, bytes_per_second;
+    double share, flops_per_second, fma_peak_share, peak_share, bytes_per_second;
 };
 
 static struct figures figures_of(const struct rfx_layer_times *times,
@@ -27,7 +27,8 @@ static struct figures figures_of(const struct rfx_layer_times *times,
     if (row->seconds <= 0) return f;
     f.flops_per_second = 2.0 * (double)row->macs / row->seconds;
     f.bytes_per_second = (double)row->bytes / row->seconds;
-    if (peak->flops_per_second > 0) f.peak_share = f.flops_per_second / peak->flops_per_second;
+    if (peak->flops_per_second > 0) f.fma_peak_share = f.flops_per_second / peak->flops_per_second;
+    f.peak_share = rfx_layer_peak_share(row, peak);
     return f;
 }
 
@@ -85,11 +86,12 @@ static void print_layers(const struct rfx_layer_times *times, const struct rfx_m
     const struct rfx_graph *graph = times->plan->graph;
     struct rfx_table *table = rfx_table_create(times->mem, columns, N_COLUMNS);
     char shape[96];
-    printf(
-        "machine    %s kernels, %d thread%s: %.1f GFLOP/s of multiply-adds, %.1f GB/s of "
-        "memory\n\n",
-        rfx_kernels()->name, peak->threads, peak->threads == 1 ? "" : "s",
-        peak->flops_per_second * 1e-9, peak->bytes_per_second * 1e-9);
+    printf("machine    %s kernels, %d thread%s: %.1f GFLOP/s of multiply-adds, ",
+           rfx_kernels()->name, peak->threads, peak->threads == 1 ? "" : "s",
+           peak->flops_per_second * 1e-9);
+    if (peak->int_ops_per_second > 0)
+        printf("%.0f GOP/s of 8-bit ones, ", peak->int_ops_per_second * 1e-9);
+    printf("%.1f GB/s of memory\n\n", peak->bytes_per_second * 1e-9);
     for (int i = 0; i < times->n_rows; ++i) {
         const struct rfx_node *node = &graph->nodes[times->rows[i].node];
         const char *backend = rfx_op_backend(graph, node);
@@ -110,11 +112,12 @@ static void print_layers(const struct rfx_layer_times *times, const struct rfx_m
 static json_t *numbers_json(const struct rfx_layer_times *times,
                             const struct rfx_machine_peak *peak, const struct rfx_layer_row *row) {
     struct figures f = figures_of(times, peak, row);
-    return json_pack("{s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:I, s:f}", "steps",
+    return json_pack("{s:I, s:f, s:f, s:f, s:I, s:f, s:f, s:f, s:I, s:f}", "steps",
                      (json_int_t)row->steps, "seconds", row->seconds, "cpu_seconds",
                      row->cpu_seconds, "share", f.share, "macs", (json_int_t)row->macs,
-                     "gflops_per_second", f.flops_per_second * 1e-9, "fma_peak_share", f.peak_share,
-                     "bytes", (json_int_t)row->bytes, "gb_per_second", f.bytes_per_second * 1e-9);
+                     "gflops_per_second", f.flops_per_second * 1e-9, "fma_peak_share",
+                     f.fma_peak_share, "peak_share", f.peak_share, "bytes", (json_int_t)row->bytes,
+                     "gb_per_second", f.bytes_per_second * 1e-9);
 }
 
 static json_t *row_json(const struct rfx_layer_times *times, const struct rfx_machine_peak *peak,
@@ -172,11 +175,13 @@ static void add_layers_json(const struct rfx_layer_times *times,
                             "seconds", times->rest[k], "cpu_seconds", times->rest_cpu[k]));
     add_counts(times, layers, document);
     struct rfx_layer_row total = rfx_layer_times_total(times);
+    const double int_rate = peak->int_ops_per_second;
     (void)json_object_set_new(
         document, "machine",
-        json_pack("{s:s, s:i, s:f, s:f}", "kernels", rfx_kernels()->name, "threads", peak->threads,
-                  "fma_gflops_per_second", peak->flops_per_second * 1e-9, "memory_gb_per_second",
-                  peak->bytes_per_second * 1e-9));
+        json_pack("{s:s, s:i, s:f, s:o, s:f}", "kernels", rfx_kernels()->name, "threads",
+                  peak->threads, "fma_gflops_per_second", peak->flops_per_second * 1e-9,
+                  "int_gops_per_second", int_rate > 0 ? json_real(int_rate * 1e-9) : json_null(),
+                  "memory_gb_per_second", peak->bytes_per_second * 1e-9));
     (void)json_object_set_new(document, "layers", layers);
     (void)json_object_set_new(document, "layers_total", numbers_json(times, peak, &total));
     (void)json_object_set_new(document, "rest", rest);
@@ -274,6 +279,17 @@ static enum rfx_status time_runs(struct bench *bench, struct rfx_error *err) {
     return RFX_OK;
 }
 
+/* Measures the processor's peak speed and keeps the best results, because the clock rate or other
+ * load may change. */
+static void measure_peak(struct bench *bench) {
+    struct rfx_machine_peak *peak = &bench->peak;
+    double rate = rfx_machine_flops_per_second(peak->threads);
+    if (rate > peak->flops_per_second) peak->flops_per_second = rate;
+    if (!rfx_layers_have_int(bench->job.plan->graph)) return;
+    rate = rfx_machine_int_ops_per_second(peak->threads);
+    if (rate > peak->int_ops_per_second) peak->int_ops_per_second = rate;
+}
+
 /* Allocates the arrays, and measures the processor's peak speed just before the runs. */
 static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
     const struct rfx_cli_job *job = &bench->job;
@@ -288,20 +304,18 @@ static enum rfx_status prepare(struct bench *bench, struct rfx_error *err) {
     status = rfx_layer_times_create(job->mem, job->plan, (int64_t)runs, &bench->layers, err);
     if (status != RFX_OK) return status;
     bench->peak.threads = job->plan->threads;
-    bench->peak.flops_per_second = rfx_machine_flops_per_second(job->plan->threads);
+    measure_peak(bench);
     return RFX_OK;
 }
 
-/* Measures the processor's peak speed again and keeps the better result, because the clock rate or
- * other load may have changed during the runs. Then measures the memory bandwidth. That comes last
- * because its buffers must not count in the peak memory of the runs; they use the memory that the
- * session gives back. */
+/* Measures the processor's peak speed again, then the memory bandwidth. That comes last because its
+ * buffers must not count in the peak memory of the runs; they use the memory that the session gives
+ * back. */
 static enum rfx_status finish_layers(struct bench *bench, struct rfx_error *err) {
     const struct rfx_cli_run_options *options = bench->options;
     rfx_layer_times_finish(bench->layers);
     rfx_session_give_back(bench->run.session);
-    double after = rfx_machine_flops_per_second(bench->peak.threads);
-    if (after > bench->peak.flops_per_second) bench->peak.flops_per_second = after;
+    measure_peak(bench);
     enum rfx_status status = rfx_machine_bytes_per_second(bench->job.mem, bench->peak.threads,
                                                           &bench->peak.bytes_per_second, err);
     if (status != RFX_OK || bench->asked->plot == NULL) return status;
@@ -384,9 +398,10 @@ const struct rfx_cli_command rfx_cmd_bench = {
         "share of the run, its multiply-accumulates (halos count as often as they are computed),\n"
         "GFLOP/s (two operations for each multiply-accumulate), the share of the processor's\n"
         "peak, and the bytes of the inputs, outputs and packed weights of its steps, which is the\n"
-        "least that is moved. The peak of fused multiply-adds is measured before and after the\n"
-        "runs with the same number of threads, the memory bandwidth after them. This takes 64\n"
-        "MiB, which the peak RSS shown does not contain.\n",
+        "least that is moved. The peak of fused multiply-adds, and that of 8-bit ones if there\n"
+        "are any, is measured before and after the runs with the same number of threads, the\n"
+        "memory bandwidth after them. This takes 64 MiB, which the peak RSS shown does not\n"
+        "contain.\n",
     .examples =
         "rfexec bench resnet50 --size 1024x1024 --threads 2\n"
         "rfexec bench mobilenet_v2 --size 2048x2048 --memory 64MiB --layers --plot layers.svg\n",

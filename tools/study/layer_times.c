@@ -59,8 +59,11 @@ static void take_step(void *user, const struct rfx_step *step, double seconds) {
     if (times->run != 0 || slot != (size_t)step->node) return;
     struct rfx_layer_row *row = &times->nodes[step->node];
     if (row->steps++ == 0) times->first_stage[step->node] = step->stage;
-    if (step->kind == RFX_STEP_RUN)
-        row->macs += rfx_op_macs(graph, &graph->nodes[step->node], step->rect);
+    if (step->kind == RFX_STEP_RUN) {
+        const struct rfx_node *node = &graph->nodes[step->node];
+        row->macs += rfx_op_macs(graph, node, step->rect);
+        row->int_macs += rfx_op_int_macs(graph, node, step->rect);
+    }
     row->bytes += moved_bytes(graph, step);
 }
 
@@ -154,8 +157,31 @@ struct rfx_layer_row rfx_layer_times_total(const struct rfx_layer_times *times) 
         total.cpu_seconds += times->rows[i].cpu_seconds;
         total.macs += times->rows[i].macs;
         total.bytes += times->rows[i].bytes;
+        total.int_macs += times->rows[i].int_macs;
     }
     return total;
+}
+
+bool rfx_layers_have_int(const struct rfx_graph *graph) {
+    for (int i = 0; i < graph->n_nodes; ++i) {
+        const struct rfx_node *node = &graph->nodes[i];
+        struct rfx_rect whole = rfx_rect_full(node->out.h, node->out.w);
+        if (rfx_op_int_macs(graph, node, whole) > 0) return true;
+    }
+    return false;
+}
+
+double rfx_layer_peak_share(const struct rfx_layer_row *row, const struct rfx_machine_peak *peak) {
+    const uint64_t macs[] = {row->macs - row->int_macs, row->int_macs};
+    const double rates[] = {peak->flops_per_second, peak->int_ops_per_second};
+    double seconds = 0;
+    if (row->seconds <= 0) return 0;
+    for (int i = 0; i < 2; ++i) {
+        if (macs[i] == 0) continue;
+        if (rates[i] <= 0) return 0;
+        seconds += 2.0 * (double)macs[i] / rates[i];
+    }
+    return seconds / row->seconds;
 }
 
 enum rfx_layer_class rfx_layer_class_of(const struct rfx_node *node) {
@@ -195,9 +221,9 @@ enum {
     MIN_WIDTH_PX = 900,
     MAX_WIDTH_PX = 1500,
     LAYER_PX = 20, /* width of a bar with its name */
-    ROOFS = 2,
-    PLACES = 4,  /* where a name can stand beside its point */
-    POINTED = 5, /* number of layers whose names are written: the slowest */
+    ROOFS = 3,     /* at the most */
+    PLACES = 4,    /* where a name can stand beside its point */
+    POINTED = 5,   /* number of layers whose names are written: the slowest */
     N_SERIES = ROOFS + RFX_LAYER_CLASS_COUNT + PLACES
 };
 
@@ -235,6 +261,10 @@ struct pointers {
     const char *labels[POINTED];
 };
 
+struct roof { /* a line, from left to right */
+    double x[2], y[2];
+};
+
 struct area { /* in pixels from the lower left corner of the plot */
     double x0, x1, y0, y1;
 };
@@ -247,7 +277,7 @@ struct drawing {
     double *values;     /* memory of all groups */
     const char **names; /* of the layers, in the order of the bars */
     double x_min, x_max, y_min, y_max, longest_ms;
-    double roof_x[3], roof_y[3];
+    struct roof memory, floats, ints; /* ints: if its peak was measured */
     int width_px;
     struct pointers pointers[PLACES];
     struct area areas[POINTED]; /* of the names written so far */
@@ -299,19 +329,18 @@ static void add_row(struct drawing *p, int i) {
     p->y_max = fmax(p->y_max, y);
 }
 
-/* Computes the two roofs and the ranges of the axes. The roof of the memory bandwidth ends where
- * the roof of the processor begins. */
+/* Computes the roofs and the ranges of the axes. The roof of the memory bandwidth ends where the
+ * highest roof of the processor begins. */
 static void add_roofs(struct drawing *p) {
-    double peak = p->peak.flops_per_second * 1e-9, bandwidth = p->peak.bytes_per_second * 1e-9;
-    double ridge = peak / bandwidth;
-    p->x_min = fmin(p->x_min, ridge / 4) / 1.5;
-    p->x_max = fmax(p->x_max, ridge * 4) * 1.5;
+    double floats = p->peak.flops_per_second * 1e-9, ints = p->peak.int_ops_per_second * 1e-9;
+    double bandwidth = p->peak.bytes_per_second * 1e-9, highest = fmax(floats, ints);
+    p->x_min = fmin(p->x_min, (ints > 0 ? fmin(floats, ints) : floats) / bandwidth / 4) / 1.5;
+    p->x_max = fmax(p->x_max, highest / bandwidth * 4) * 1.5;
     p->y_min = fmin(p->y_min, bandwidth * p->x_min) / 1.5;
-    p->y_max = fmax(p->y_max, peak) * 1.8;
-    p->roof_x[0] = p->x_min;
-    p->roof_x[1] = ridge;
-    p->roof_x[2] = p->x_max;
-    for (int i = 0; i < 3; ++i) p->roof_y[i] = fmin(peak, bandwidth * p->roof_x[i]);
+    p->y_max = fmax(p->y_max, highest) * 1.8;
+    p->memory = (struct roof){{p->x_min, highest / bandwidth}, {bandwidth * p->x_min, highest}};
+    p->floats = (struct roof){{floats / bandwidth, p->x_max}, {floats, floats}};
+    p->ints = (struct roof){{ints / bandwidth, p->x_max}, {ints, ints}};
 }
 
 /* Return the distance in pixels from the left and from the lower edge of the roofline's plot. */
@@ -383,6 +412,35 @@ static void add_pointers(struct drawing *p) {
     }
 }
 
+/* The names of the roofs. */
+struct roof_names {
+    char memory[TEXT_CHARS], floats[TEXT_CHARS], ints[TEXT_CHARS];
+};
+
+/* Puts the series of the roofs first. Returns their number. */
+static int put_roofs(const struct drawing *p, struct roof_names *names,
+                     struct rfx_chart_series series[N_SERIES]) {
+    int n = 0;
+    (void)snprintf(names->floats, sizeof names->floats, "multiply-adds: %.0f GFLOP/s",
+                   p->peak.flops_per_second * 1e-9);
+    (void)snprintf(names->ints, sizeof names->ints, "8-bit multiply-adds: %.0f GOP/s",
+                   p->peak.int_ops_per_second * 1e-9);
+    (void)snprintf(names->memory, sizeof names->memory, "memory: %.1f GB/s",
+                   p->peak.bytes_per_second * 1e-9);
+    series[n++] = (struct rfx_chart_series){
+        .name = names->floats, .n = 2, .x = p->floats.x, .y = p->floats.y, .color = 7};
+    if (p->peak.int_ops_per_second > 0)
+        series[n++] = (struct rfx_chart_series){
+            .name = names->ints, .n = 2, .x = p->ints.x, .y = p->ints.y, .color = 4};
+    series[n++] = (struct rfx_chart_series){.name = names->memory,
+                                            .n = 2,
+                                            .x = p->memory.x,
+                                            .y = p->memory.y,
+                                            .color = 7,
+                                            .dashed = true};
+    return n;
+}
+
 /* Appends the series of the rings. n: number of series so far. Returns the new number of series. */
 static int put_pointers(const struct drawing *p, struct rfx_chart_series *series, int n) {
     bool named = false;
@@ -429,8 +487,7 @@ static enum rfx_status draw(const struct drawing *p, const char *model, const ch
     const struct rfx_graph *graph = times->plan->graph;
     const struct rfx_tensor *in = &graph->nodes[graph->input].out;
     struct rfx_layer_row total = rfx_layer_times_total(times);
-    char title[TEXT_CHARS], subtitle[TEXT_CHARS], spent[TEXT_CHARS], compute[TEXT_CHARS],
-        memory[TEXT_CHARS], text[RFX_PLAN_TEXT];
+    char title[TEXT_CHARS], subtitle[TEXT_CHARS], spent[TEXT_CHARS], text[RFX_PLAN_TEXT];
     rfx_plan_describe(times->plan, text, sizeof text);
     (void)snprintf(title, sizeof title, "%.80s, %lldx%lld: layers beside the machine's peak", model,
                    (long long)in->h, (long long)in->w);
@@ -438,13 +495,10 @@ static enum rfx_status draw(const struct drawing *p, const char *model, const ch
                    rfx_kernels()->name, p->peak.threads, p->peak.threads == 1 ? "" : "s");
     (void)snprintf(spent, sizeof spent, "%.2f ms in layers, %.2f ms in all", total.seconds * 1e3,
                    times->run_seconds * 1e3);
-    (void)snprintf(compute, sizeof compute, "multiply-adds: %.0f GFLOP/s",
-                   p->peak.flops_per_second * 1e-9);
-    (void)snprintf(memory, sizeof memory, "memory: %.1f GB/s", p->peak.bytes_per_second * 1e-9);
-    struct rfx_chart_series above[N_SERIES] = {
-        {.name = compute, .n = 2, .x = p->roof_x + 1, .y = p->roof_y + 1, .color = 7},
-        {.name = memory, .n = 2, .x = p->roof_x, .y = p->roof_y, .color = 7, .dashed = true}};
-    struct rfx_chart_series below[N_SERIES];
+    struct roof_names names;
+    struct rfx_chart_series above[N_SERIES], below[N_SERIES];
+    int n = put_roofs(p, &names, above);
+    n = put_pointers(p, above, put_groups(p, above, n, false));
     struct rfx_chart panels[2] = {
         {.title = title,
          .subtitle = subtitle,
@@ -454,7 +508,7 @@ static enum rfx_status draw(const struct drawing *p, const char *model, const ch
                .max = p->x_max},
          .y = {.label = "speed [GFLOP/s]", .log = true, .min = p->y_min, .max = p->y_max},
          .series = above,
-         .n_series = put_pointers(p, above, put_groups(p, above, ROOFS, false)),
+         .n_series = n,
          .width_px = p->width_px,
          .height_px = ROOFLINE_HEIGHT_PX},
         {.title = "Time of every layer",

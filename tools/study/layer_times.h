@@ -42,6 +42,7 @@ struct rfx_layer_row {
     double cpu_seconds; /* median of the processor time up to the end of each step */
     uint64_t macs,
         bytes; /* halos count as often as they are computed; bytes: the least that is moved */
+    uint64_t int_macs; /* those of macs that integer convolutions make */
 };
 
 struct rfx_layer_times {
@@ -88,10 +89,19 @@ enum rfx_layer_class rfx_layer_class_of(const struct rfx_node *node);
 /* Returns a name such as "1x1 convolution". */
 const char *rfx_layer_class_name(enum rfx_layer_class class);
 
+/* Returns whether the graph has integer convolutions. */
+bool rfx_layers_have_int(const struct rfx_graph *graph);
+
+/* Returns the share of the processor's peak that the row reaches: the seconds in which its
+ * multiply-accumulates would be made at the peak, that of integer convolutions for theirs, divided
+ * by its seconds. 0 if it took no time or a peak that it needs was not measured. */
+double rfx_layer_peak_share(const struct rfx_layer_row *row, const struct rfx_machine_peak *peak);
+
 /* Draws two charts into `path`, .svg or .png. The upper one is a roofline: operations per second
- * over operations per byte (the least number of bytes moved). Layers without multiply-accumulates
- * are not in the roofline. The lower one shows the time of every layer. model: as the user named
- * it. Statuses: those of rfx_chart_write. */
+ * over operations per byte (the least number of bytes moved), with a roof for integer convolutions
+ * if their peak was measured. Layers without multiply-accumulates are not in the roofline. The
+ * lower one shows the time of every layer. model: as the user named it. Statuses: those of
+ * rfx_chart_write. */
 RFX_NODISCARD enum rfx_status rfx_layer_chart(const struct rfx_layer_times *times,
                                               const struct rfx_machine_peak *peak,
                                               const char *model, const char *path,

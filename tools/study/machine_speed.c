@@ -26,33 +26,49 @@ static const double SPAN_SECONDS =
 static const double PROBE_SECONDS = 0.0005;
 enum { PROBES = 12, MOST_ROUNDS = 1 << 24, SPANS = 16, PASSES = 6, ARRAYS = 3 };
 
+/* Does `rounds` rounds of multiply-adds. Returns the number of multiply-adds of a round. */
+typedef int work(int64_t rounds);
+
+static int add_floats(int64_t rounds) {
+    float sums[RFX_PEAK_SUMS] = {0}; /* converge to 2, so no special values occur */
+    return rfx_kernels()->peak(0.5f, 1.0f, rounds, sums);
+}
+
+static int add_integers(int64_t rounds) {
+    int32_t sums[RFX_PEAK_SUMS] = {0};
+    return rfx_kernels()->peak_int(100, -50, rounds, sums);
+}
+
 /* Returns the seconds in which every thread does `rounds` rounds of multiply-adds. *done: number of
  * multiply-adds of all threads. */
-static double span(const struct rfx_kernels *kernels, int threads, int64_t rounds, int64_t *done) {
-    int64_t sums_done = 0;
+static double span(work *add, int threads, int64_t rounds, int64_t *done) {
+    int64_t of_round = 0;
     double start = rfx_clock_seconds(CLOCK_MONOTONIC);
-#pragma omp parallel num_threads(threads) reduction(+ : sums_done)
-    {
-        float sums[RFX_PEAK_SUMS] = {0};
-        sums_done += kernels->peak(0.5f, 1.0f, rounds,
-                                   sums); /* the sums converge to 2, so no special values occur */
-    }
+#pragma omp parallel num_threads(threads) reduction(+ : of_round)
+    of_round += add(rounds);
     double seconds = rfx_clock_seconds(CLOCK_MONOTONIC) - start;
-    *done = sums_done * rounds;
+    *done = of_round * rounds;
     return seconds;
 }
 
-double rfx_machine_flops_per_second(int threads) {
-    const struct rfx_kernels *kernels = rfx_kernels();
+static double best_rate(work *add, int threads) {
     int64_t rounds = 1 << 10, done;
     double best = 0;
-    while (span(kernels, threads, rounds, &done) < SPAN_SECONDS) rounds *= 2;
+    while (span(add, threads, rounds, &done) < SPAN_SECONDS) rounds *= 2;
     for (int i = 0; i < SPANS; ++i) {
-        double seconds = span(kernels, threads, rounds, &done);
+        double seconds = span(add, threads, rounds, &done);
         double rate = 2.0 * (double)done / seconds;
         if (rate > best) best = rate;
     }
     return best;
+}
+
+double rfx_machine_flops_per_second(int threads) {
+    return best_rate(add_floats, threads);
+}
+
+double rfx_machine_int_ops_per_second(int threads) {
+    return best_rate(add_integers, threads);
 }
 
 /* Returns the floating-point operations per second of one thread (two for each multiply-add),

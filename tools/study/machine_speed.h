@@ -18,8 +18,9 @@
 
 struct rfx_machine_peak {
     int threads;
-    double flops_per_second; /* of fused multiply-adds, two operations each */
-    double bytes_per_second; /* to and from memory, reads and writes together */
+    double flops_per_second;   /* of fused multiply-adds, two operations each */
+    double int_ops_per_second; /* of integer convolutions, likewise; 0: not measured */
+    double bytes_per_second;   /* to and from memory, reads and writes together */
 };
 
 /* Bytes of memory that rfx_machine_bytes_per_second takes while it runs. */
@@ -29,6 +30,10 @@ struct rfx_machine_peak {
  * registers, in the widest vectors of the kernels in use. The best of several short measurements
  * counts; all take about 0.1 s. Takes no memory. */
 double rfx_machine_flops_per_second(int threads);
+
+/* The same for the multiply-adds of integer convolutions: dot products of bytes where the kernels
+ * have them, else products of pairs of int16. Two operations for each multiply-add. */
+double rfx_machine_int_ops_per_second(int threads);
 
 /* Sets *out to the bytes per second at which `threads` threads add two arrays into a third array.
  * The arrays have RFX_MACHINE_PEAK_BYTES together. The best of several passes counts. A cache line

@@ -44,21 +44,10 @@ typedef uint8_t input;
 INLINE void weights_of_step(const int8_t *w, ints weights[IN_BLOCK]) {
     UNROLL for (int v = 0; v < IN_BLOCK; v++) weights[v] = INTS_LOAD(w + 4 * VECTOR_FLOATS * v);
 }
-
-/* In assembly: with the intrinsic, gcc copies sums from register to register and to memory. */
-INLINE ints add_step(ints sum, ints x, const ints w[IN_BLOCK], int v) {
-#if VECTOR_FLOATS == 16
-    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w[v]));
-#else
-    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w[v]));
-#endif
-    return sum;
-}
 #else
 typedef int16_t input;
 #define STEP (QUAD / 2)
 #define weights_of_step factors_of_block
-#define add_step add_pair
 #endif
 
 /* Adds the products of `steps` contiguous steps to the sums of n pixels and nb blocks. Weights of

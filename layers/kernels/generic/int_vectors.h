@@ -271,6 +271,22 @@ INLINE ints add_pair(ints sum, ints pair, const ints w[IN_BLOCK], int v) {
 }
 #endif
 
+/* Adds to vector v of sums the products of a block's weights with what a step of a dense
+ * convolution takes from a pixel: four bytes or a pair of int16. */
+#ifdef VARIANT_INT_BYTES
+/* In assembly: with the intrinsic, gcc copies sums from register to register and to memory. */
+INLINE ints add_step(ints sum, ints x, const ints w[IN_BLOCK], int v) {
+#if VECTOR_FLOATS == 16
+    __asm__("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w[v]));
+#else
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w[v]));
+#endif
+    return sum;
+}
+#else
+#define add_step add_pair
+#endif
+
 /* Returns a pair of int16 in all pairs of a vector. */
 INLINE ints pair_at(const void *x) {
     int32_t pair;

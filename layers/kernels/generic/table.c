@@ -46,4 +46,5 @@ const struct rfx_kernels SET_NAME(table) = {
     .winograd_out = VARIANT_NAME(winograd_out),
 #endif
     .peak = VARIANT_NAME(peak),
+    .peak_int = SET_NAME(peak_int),
 };

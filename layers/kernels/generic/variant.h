@@ -94,7 +94,7 @@ static inline __attribute__((always_inline, unused)) vector vector_select(vector
  * and each read of a vector that crosses a cache line costs two. */
 #if defined(__AVX512F__)
 #define VECTOR_KEEP(x) __asm__("" : "+v"(x))
-#elif defined(__x86_64__)
+#elif defined(__SSE2__)
 #define VECTOR_KEEP(x) __asm__("" : "+x"(x))
 #elif defined(__aarch64__)
 #define VECTOR_KEEP(x) __asm__("" : "+w"(x))
@@ -204,5 +204,6 @@ void VARIANT_NAME(winograd_filters)(const struct rfx_winograd_filters *filters);
 void VARIANT_NAME(winograd_out)(const struct rfx_winograd_out *tile);
 #endif
 int VARIANT_NAME(peak)(float factor, float term, int64_t rounds, float *sums);
+int SET_NAME(peak_int)(uint8_t x, int8_t w, int64_t rounds, int32_t *sums);
 extern const struct rfx_kernels SET_NAME(table);
 #endif

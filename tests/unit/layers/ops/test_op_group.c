@@ -130,15 +130,15 @@ static struct rfx_rect draw_rect(struct rfx_rect full, struct test_rng *rng) {
                          test_rng_int(rng, x0 + 1, full.x1));
 }
 
-/* MACs of a rectangle: of what each node makes for it in every piece, no strip wider than it may
- * be. */
+/* MACs of a rectangle, and those of integer convolutions: of what each node makes for it in every
+ * piece, no strip wider than it may be. */
 static bool check_macs(const struct group_case *c, int g, struct rfx_rect rect) {
     const struct rfx_group_attr *a = &c->grouped->nodes[c->groups[g].last].attr.group;
     const struct rfx_node *node = &c->grouped->nodes[a->last];
     int64_t cols = rfx_rect_cols(rect), strips = rfx_group_strips(a, cols);
     if (strips < 1 || rfx_ceil_div(cols, strips) > a->strip_cols)
         return fail_at(c, g, rect, 1, "strips are too wide");
-    uint64_t macs = 0;
+    uint64_t macs = 0, int_macs = 0;
     int64_t h = rfx_rect_rows(rect), parts = rfx_group_row_parts(a, h, strips);
     if (parts < 1 || (parts > 1 && h / parts < 32))
         return fail_at(c, g, rect, 1, "pieces of few rows");
@@ -149,10 +149,16 @@ static bool check_macs(const struct group_case *c, int g, struct rfx_rect rect) 
         struct rfx_range tall = {rect.y0 + h * t / parts, rect.y0 + h * (t + 1) / parts};
         rfx_group_needs(a, 0, tall, rows);
         rfx_group_needs(a, 1, wide, strip);
-        for (int i = a->first; i <= a->last; i++)
-            macs += rfx_op_macs(c->base, &c->base->nodes[i],
-                                rfx_rect_from_ranges(rows[i - a->first], strip[i - a->first]));
+        for (int i = a->first; i <= a->last; i++) {
+            const struct rfx_node *inner = &c->base->nodes[i];
+            uint64_t made = rfx_op_macs(
+                c->base, inner, rfx_rect_from_ranges(rows[i - a->first], strip[i - a->first]));
+            macs += made;
+            if (inner->op == RFX_OP_INT_CONV) int_macs += made;
+        }
     }
+    if (rfx_op_int_macs(c->grouped, node, rect) != int_macs)
+        return fail_at(c, g, rect, 1, "MACs of integers");
     return rfx_op_macs(c->grouped, node, rect) == macs || fail_at(c, g, rect, 1, "MACs");
 }
 
