@@ -131,7 +131,7 @@ network() { # KERNELS FILE
 
 cases=${RFX_CASES:-40}
 for test in test_int_kernels test_kernels test_kernel_logic test_peak_int; do
-    run_counted "$test" test_program layers_kernels $test '' || true
+    run_counted "$test" test_program layers_kernels $test "\"RFX_CASES=$cases\"," || true
 done
 for kernels in avx512 avx512vnni; do
     run_counted "test_conv_int, $kernels" test_program layers_conv test_conv_int \

@@ -233,8 +233,11 @@ static void check_sums(const struct rfx_kernels *k, const struct conv *c, uint64
     free(a.sums);
 }
 
-/* `bytes`: of the kernels of bytes, or else of those of int16. */
-static void check_convs(bool depthwise, bool bytes, uint64_t seeds) {
+/* `bytes`: of the kernels of bytes, or else of those of int16. RFX_CASES: fewer of them, for
+ * emulators.
+ */
+static void check_convs(bool depthwise, bool bytes, int64_t cases) {
+    const uint64_t seeds = (uint64_t)test_env_int("RFX_CASES", cases);
     for (uint64_t seed = 0; seed < seeds; seed++) {
         struct test_rng rng = test_rng_make(seed);
         struct conv c = make_conv(&rng, depthwise, bytes);
