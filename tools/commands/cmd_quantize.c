@@ -218,7 +218,7 @@ static int read_counts(struct quantize *z) {
 }
 
 /* Layers with weights, those of them that are computed on integers, and other operators that are.
- */
+ * Transposed convolutions are not, though their weights are bytes. */
 struct shares {
     int layers, integer_layers, integer_others;
 };
@@ -229,7 +229,7 @@ static struct shares shares_of(const struct rfx_quantiser *q) {
         enum rfx_op op = q->graph->nodes[i].op;
         bool layer = op == RFX_OP_CONV || op == RFX_OP_CONV_TRANSPOSE || op == RFX_OP_GEMM;
         if (layer) s.layers++;
-        if (layer) s.integer_layers += q->integer[i];
+        if (layer && op != RFX_OP_CONV_TRANSPOSE) s.integer_layers += q->integer[i];
         if (!layer) s.integer_others += q->integer[i];
     }
     return s;
@@ -361,12 +361,12 @@ const struct rfx_cli_command rfx_cmd_quantize = {
     .summary = "write a network of bytes (8 bits), with ranges taken from pictures",
     .details =
         "MODEL is an .onnx file in float32 or a built-in name. The network runs on every picture,\n"
-        "of any size and within --memory, and the values of its tensors are counted. Convolutions\n"
-        "(not transposed ones), Gemms, sums and products of maps, means and Concat are computed "
-        "on\n"
-        "integers; everything else stays in float32. Relu and Clip become part of the layer "
-        "before\n"
-        "them, batch norms part of the weights.\n"
+        "of any size and within --memory, and the values of its tensors are counted. "
+        "Convolutions,\n"
+        "Gemms, sums and products of maps, means and Concat are computed on integers; everything\n"
+        "else stays in float32, transposed convolutions with weights of bytes. Relu and Clip "
+        "become\n"
+        "part of the layer before them, batch norms part of the weights.\n"
         "\n"
         "The file has QuantizeLinear and DequantizeLinear around each operator (QDQ, opset 17), "
         "as\n"

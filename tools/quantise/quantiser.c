@@ -38,7 +38,12 @@ static bool has_whole_input(const struct rfx_graph *graph, int i) {
     return input_of(graph, i, 0)->out.elems == elems || input_of(graph, i, 1)->out.elems == elems;
 }
 
-/* Returns whether there is an operator on integers for a node. */
+static bool is_convolution(const struct rfx_node *node) {
+    return node->op == RFX_OP_CONV || node->op == RFX_OP_CONV_TRANSPOSE;
+}
+
+/* Returns whether a node's weights and maps become bytes. Products of transposed convolutions are
+ * still summed in float32, as in ONNX Runtime. */
 static bool has_integer_form(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];
     if (node->act.kind != RFX_ACT_NONE || !all_computed(graph, i)) return false;
@@ -48,6 +53,7 @@ static bool has_integer_form(const struct rfx_graph *graph, int i) {
     if (node->op == RFX_OP_BINARY) return is_sum_or_product(node) && has_whole_input(graph, i);
     if (node->op == RFX_OP_GLOBAL_POOL) return node->attr.global_pool.kind == RFX_REDUCE_MEAN;
     if (node->op == RFX_OP_POOL_AVG) return node->attr.pool.dh == 1 && node->attr.pool.dw == 1;
+    if (node->op == RFX_OP_CONV_TRANSPOSE) return node->attr.conv.groups == 1;
     return node->op == RFX_OP_CONV || node->op == RFX_OP_CONCAT;
 }
 
@@ -69,7 +75,7 @@ static int clamped(const struct rfx_quantiser *q, int i, bool symmetric) {
     if (!clamp || symmetric) return -1;
     int by = node->in[0];
     const struct rfx_node *maker = &graph->nodes[by];
-    bool joins = maker->op == RFX_OP_CONV || maker->op == RFX_OP_GEMM || maker->op == RFX_OP_BINARY;
+    bool joins = is_convolution(maker) || maker->op == RFX_OP_GEMM || maker->op == RFX_OP_BINARY;
     return q->integer[by] && joins && graph->n_consumers[by] == 1 ? by : -1;
 }
 
@@ -123,8 +129,8 @@ static void mark_bytes(struct rfx_quantiser *q, bool symmetric) {
     }
     for (int i = 0; i < graph->n_nodes; i++) {
         q->nodes[i].bytes = q->nodes[q->sources[i]].bytes;
-        enum rfx_op op = graph->nodes[i].op;
-        q->nodes[i].weights = q->integer[i] && (op == RFX_OP_CONV || op == RFX_OP_GEMM);
+        const struct rfx_node *node = &graph->nodes[i];
+        q->nodes[i].weights = q->integer[i] && (is_convolution(node) || node->op == RFX_OP_GEMM);
         q->counted += rfx_quantiser_counts(q, i);
     }
 }
@@ -170,9 +176,11 @@ static struct layer layer_of(const struct rfx_quantiser *q, int i) {
     const struct rfx_node *node = &q->graph->nodes[i];
     const struct rfx_conv_attr *a = &node->attr.conv;
     float scale = q->nodes[node->in[0]].scale;
-    if (node->op == RFX_OP_CONV)
-        return (struct layer){a->weight, a->bias, a->scale, a->ic / a->groups * a->kh * a->kw,
-                              a->oc,     scale};
+    if (is_convolution(node)) { /* transposed weights are (ic, oc, kh, kw) */
+        int64_t taps = a->kh * a->kw;
+        int64_t block = node->op == RFX_OP_CONV ? a->ic / a->groups * taps : taps;
+        return (struct layer){a->weight, a->bias, a->scale, block, a->oc, scale};
+    }
     return (struct layer){node->attr.gemm.weight,
                           node->attr.gemm.bias,
                           -1,

@@ -873,27 +873,38 @@ static void window_attrs(onnx_node *n, int64_t kh, int64_t kw, int64_t sh, int64
     rfx_onnx_ints(n, "pads", pads, 4);
 }
 
-static void conv_attrs(onnx_node *conv, const struct rfx_conv_attr *a) {
+/* Writes the attributes of a Conv or ConvTranspose. */
+static void conv_attrs(onnx_node *conv, const struct rfx_node *node) {
+    const struct rfx_conv_attr *a = &node->attr.conv;
     window_attrs(conv, a->kh, a->kw, a->sh, a->sw, a->pads);
     rfx_onnx_ints(conv, "dilations", (int64_t[2]){a->dh, a->dw}, 2);
     rfx_onnx_int(conv, "group", a->groups);
+    if (node->op == RFX_OP_CONV_TRANSPOSE)
+        rfx_onnx_ints(conv, "output_padding", (int64_t[2]){a->out_pad_h, a->out_pad_w}, 2);
 }
 
-/* Writes a Conv whose weights are integers. A fused batch norm is part of weights and bias. */
+static const char *conv_name(const struct rfx_node *node) {
+    return node->op == RFX_OP_CONV_TRANSPOSE ? "ConvTranspose" : "Conv";
+}
+
+/* Writes a Conv or ConvTranspose whose weights are integers. A fused batch norm is part of weights
+ * and bias. Output channels are axis 1 of transposed weights. */
 static void export_byte_conv(struct exporter *x, const struct rfx_node *node,
                              struct rfx_shape shape, const char *output) {
     const struct rfx_conv_attr *a = &node->attr.conv;
-    struct rfx_onnx_rounding rounding = {shape.dims[1] * a->kh * a->kw, a->oc, NULL, NULL};
-    const char *in[3] = {input(x, node, 0), byte_weights(x, node, a->weight, shape, &rounding, 0),
+    bool transposed = node->op == RFX_OP_CONV_TRANSPOSE;
+    struct rfx_onnx_rounding rounding = {(transposed ? 1 : shape.dims[1]) * a->kh * a->kw, a->oc,
+                                         NULL, NULL};
+    const char *in[3] = {input(x, node, 0),
+                         byte_weights(x, node, a->weight, shape, &rounding, transposed ? 1 : 0),
                          int_bias(x, node, a->bias, a->oc)};
-    conv_attrs(rfx_onnx_node(&x->writer, "Conv", node->name, output, in, 3), a);
+    conv_attrs(rfx_onnx_node(&x->writer, conv_name(node), node->name, output, in, 3), node);
 }
 
 /* Writes a Conv or ConvTranspose, then the batch norm and the residual addition that are fused into
  * it. The first ONNX node has the name of the graph's node. */
 static void export_conv(struct exporter *x, const struct rfx_node *node, const char *output) {
     bool transposed = node->op == RFX_OP_CONV_TRANSPOSE;
-    struct rfx_onnx_writer *w = &x->writer;
     const struct rfx_conv_attr *a = &node->attr.conv;
     struct rfx_shape shape = {
         4, {transposed ? a->ic : a->oc, (transposed ? a->oc : a->ic) / a->groups, a->kh, a->kw}};
@@ -905,11 +916,7 @@ static void export_conv(struct exporter *x, const struct rfx_node *node, const c
     if (a->bias >= 0 && a->scale < 0)
         in[2] = weight(x, node, "bias", a->bias, (struct rfx_shape){1, {a->oc}});
     const char *made = a->scale >= 0 || node->residual ? part(x, node, "conv") : output;
-    onnx_node *conv =
-        rfx_onnx_node(w, transposed ? "ConvTranspose" : "Conv", node->name, made, in, 3);
-    conv_attrs(conv, a);
-    if (transposed)
-        rfx_onnx_ints(conv, "output_padding", (int64_t[2]){a->out_pad_h, a->out_pad_w}, 2);
+    conv_attrs(rfx_onnx_node(&x->writer, conv_name(node), node->name, made, in, 3), node);
     if (a->scale >= 0) {
         const char *normed = node->residual ? part(x, node, "bn") : output;
         export_batch_norm(x, node, a->scale, a->bias, part(x, node, "bn"), normed, made);
