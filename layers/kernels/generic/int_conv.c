@@ -108,12 +108,14 @@ INLINE struct place place_of(const struct rfx_int_conv_args *a, int64_t p0, int6
 INLINE void store_four(const struct place *to, const struct target target[BLOCKS],
                        ints sum[][BLOCKS][IN_BLOCK], int p, int n, int nb) {
     vector scaled[4] = {0};
+    const int pixels = nb == 2 ? 2 : 4; /* without divisions, which sanitizers would check */
     UNROLL for (int i = 0; i < 4; i++) {
-        if (p + i / nb >= n) continue;
-        scaled[i] = floats_of(sum[p + i / nb][i % nb][0]) * target[i % nb].scales[0];
+        const int pixel = p + (nb == 2 ? i / 2 : i), block = nb == 2 ? i % 2 : 0;
+        if (pixel >= n) continue;
+        scaled[i] = floats_of(sum[pixel][block][0]) * target[block].scales[0];
     }
     const __m512i bytes = elements_of_four(&to->ends, scaled);
-    UNROLL for (int i = 0; i < 4 / nb; i++) {
+    UNROLL for (int i = 0; i < pixels; i++) {
         if (p + i >= n) continue;
         store_part(bytes, i * nb, nb, to->full, to->there, to->out + (p + i) * to->stride);
     }
@@ -122,7 +124,7 @@ INLINE void store_four(const struct place *to, const struct target target[BLOCKS
 INLINE void store_block(const struct rfx_int_conv_args *a, const struct target target[BLOCKS],
                         ints sum[PIXELS][BLOCKS][IN_BLOCK], int64_t p0, int64_t c, int n, int nb) {
     const struct place to = place_of(a, p0, c, nb);
-    UNROLL for (int p = 0; p < n; p += 4 / nb) store_four(&to, target, sum, p, n, nb);
+    UNROLL for (int p = 0; p < n; p += nb == 2 ? 2 : 4) store_four(&to, target, sum, p, n, nb);
 }
 #elif VECTOR_FLOATS == 8
 INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
