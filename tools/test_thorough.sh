@@ -3,7 +3,7 @@
 # rasterio, a build without any warning, the tests of single parts, parsers and random plans with
 # the address and undefined behaviour sanitizers, what has threads with ThreadSanitizer, every call
 # of a run failing in turn, random runs and kills, a small share of each script in tests/acceptance,
-# fuzzing for RFX_FUZZ_SECONDS (20) a target, the documentation's pages, builds without codecs, and
+# fuzzing for RFX_FUZZ_SECONDS (10) a target, the documentation's pages, builds without codecs, and
 # the arithmetic on 64-bit ARM. Run tools/test.sh first: its build is used. The last line is "N
 # passed, N failed".
 set -eu
@@ -83,9 +83,10 @@ run_counted "random networks of bytes" \
 run_counted "random runs and kills" \
     sh tools/scripts/soak.sh --runs 30 --smallest 5 --kills 30 --seconds 60 build/rfexec || true
 run_counted "fuzzing of every parser and the public header" \
-    sh tests/fuzz/run.sh "${RFX_FUZZ_SECONDS:-20}" || true
+    sh tests/fuzz/run.sh "${RFX_FUZZ_SECONDS:-10}" || true
 run_counted "documentation without warnings" sh tools/test_site.sh || true
 run_counted "minimal library, and each part left out" sh tools/test_minimal.sh || true
-run_counted "minimal library on 64-bit ARM, emulated" sh tools/test_minimal.sh aarch64 || true
+# The first one installs the compiler.
 run_counted "64-bit ARM, emulated" sh tools/test_aarch64.sh || true
+run_counted "minimal library on 64-bit ARM, emulated" sh tools/test_minimal.sh aarch64 || true
 report_counts
