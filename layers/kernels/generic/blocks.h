@@ -1,5 +1,5 @@
-/* Divides work into blocks of nearly equal size. Where a block is computed, its size is a
- * compile-time constant: a switch has one case per size. */
+/* Divides work into blocks of nearly equal size, or of a few sizes. Where a block is computed, its
+ * size is a compile-time constant: a switch has one case per size. */
 #ifndef RFX_LAYERS_KERNELS_GENERIC_BLOCKS_H
 #define RFX_LAYERS_KERNELS_GENERIC_BLOCKS_H
 
@@ -19,6 +19,20 @@ static inline struct cut cut_evenly(int64_t count, int64_t most) {
 
 static inline int cut_size(const struct cut *cut, int64_t block) {
     return cut->least + (block < cut->larger);
+}
+
+/* A part of a run. */
+struct portion {
+    int64_t first;
+    int size;
+};
+
+/* Returns the portion at `at` of a run of `count`: `most`, `few` or 1 at a time. It may begin
+ * before `at`, and overlap the portion before it, so that it ends with the run. */
+static inline struct portion portion_at(int64_t at, int64_t count, int most, int few) {
+    const int64_t left = count - at;
+    const int size = count >= most && (left > few || most == few) ? most : count >= few ? few : 1;
+    return (struct portion){at < count - size ? at : count - size, size};
 }
 
 /* Expands to CASE(n, x) for n = 1 .. most; `most` must be one of the numbers below. */

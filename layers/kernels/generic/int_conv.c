@@ -50,30 +50,33 @@ typedef int16_t input;
 #define weights_of_step factors_of_block
 #endif
 
-/* Adds the products of `steps` contiguous steps to the sums of n pixels and nb blocks. Weights of
- * the second block are `filter` elements after those of the first. */
-INLINE void add_products(ints sum[PIXELS][BLOCKS][IN_BLOCK], const input *x, int64_t x_stride,
-                         const int8_t *w, int64_t filter, int64_t steps, int n, int nb) {
-    struct values values = values_from(x, x_stride * (int64_t)sizeof *x);
-    for (const int8_t *end = w + steps * STEP; w < end; w += STEP) {
-        ints weights[BLOCKS][IN_BLOCK];
-        UNROLL for (int b = 0; b < nb; b++) weights_of_step(w + b * filter, weights[b]);
-        UNROLL for (int p = 0; p < n; p++) {
-            ints few = pair_at(value_of(&values, p));
-            UNROLL for (int b = 0; b < nb; b++) UNROLL for (int v = 0; v < IN_BLOCK; v++)
-                sum[p][b][v] = add_step(sum[p][b][v], few, weights[b], v);
-        }
-        next_values(&values, READ);
+/* Adds the products of a step to the sums of n pixels and nb blocks, and goes on to the next step's
+ * values. Weights of the second block are `filter` elements after those of the first. */
+INLINE void add_products(ints sum[][BLOCKS][IN_BLOCK], struct values *values, const int8_t *w,
+                         int64_t filter, int n, int nb) {
+    ints weights[BLOCKS][IN_BLOCK];
+    UNROLL for (int b = 0; b < nb; b++) weights_of_step(w + b * filter, weights[b]);
+    UNROLL for (int p = 0; p < n; p++) {
+        ints few = pair_at(value_of(values, p));
+        UNROLL for (int b = 0; b < nb; b++) UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[p][b][v] =
+            add_step(sum[p][b][v], few, weights[b], v);
     }
+    next_values(values, READ);
+}
+
+/* Returns whether store_block cannot scale these blocks. */
+INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
+    bool any = false;
+    (void)to;
+    (void)nb;
+#if VECTOR_FLOATS >= 8
+    UNROLL for (int b = 0; b < nb; b++) any |= may_overflow(&to[b]);
+#endif
+    return any;
 }
 
 #if VECTOR_FLOATS == 16
 _Static_assert(BLOCKS <= 2 && IN_BLOCK == 1, "a vector of elements has 1 or 2 blocks of a pixel");
-
-/* Returns whether store_block cannot scale these blocks. */
-INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
-    return may_overflow(&to[0]) || may_overflow(&to[nb - 1]);
-}
 
 /* Stores `nb` blocks of RFX_INT_LANES elements, from block `from` of `bytes` on, those that are
  * `there` if not all of them are. */
@@ -127,11 +130,6 @@ INLINE void store_block(const struct rfx_int_conv_args *a, const struct target t
     UNROLL for (int p = 0; p < n; p += nb == 2 ? 2 : 4) store_four(&to, target, sum, p, n, nb);
 }
 #elif VECTOR_FLOATS == 8
-INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
-    (void)nb;
-    return may_overflow(&to[0]);
-}
-
 /* Scales, rounds and stores the sums of n pixels and a block, two pixels at a time. A block that is
  * not full is stored beside `out` first. */
 INLINE void store_block(const struct rfx_int_conv_args *a, const struct target to[BLOCKS],
@@ -152,12 +150,6 @@ INLINE void store_block(const struct rfx_int_conv_args *a, const struct target t
     if (!full) copy_elements(made, step, n, a->m - c, out, a->out_stride);
 }
 #else
-INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
-    (void)to;
-    (void)nb;
-    return false;
-}
-
 /* Scales, rounds and stores the sums of n pixels and nb blocks. Blocks that are not full are stored
  * beside `out` first. */
 INLINE void store_block(const struct rfx_int_conv_args *a, const struct target to[BLOCKS],
@@ -192,9 +184,12 @@ INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
     for (int64_t ky = 0; ky < a->kh; ky++, w += a->kw * tap) {
         if (a->rows[ky] == NULL) continue;
         const input *x = (const input *)a->rows[ky] + p0 * a->x_stride;
-        for (int64_t kx = 0; kx < a->kw; kx += taps)
-            add_products(sum, x + kx * a->tap_stride, a->x_stride, w + kx * tap, filter,
-                         taps * a->quads * (QUAD / STEP), n, nb);
+        for (int64_t kx = 0; kx < a->kw; kx += taps) {
+            struct values values =
+                values_from(x + kx * a->tap_stride, a->x_stride * (int64_t)sizeof *x);
+            const int8_t *at = w + kx * tap, *end = at + taps * tap;
+            for (; at < end; at += STEP) add_products(sum, &values, at, filter, n, nb);
+        }
     }
     if (a->sums != NULL || needs_limits(to, nb)) {
         int32_t kept[PIXELS][BLOCKS][RFX_INT_LANES];
@@ -248,17 +243,6 @@ struct turns {
     struct place to; /* of the turn before */
 };
 
-INLINE void add_step_of_turn(ints sum[TURN][BLOCKS][IN_BLOCK], const struct values *values,
-                             const int8_t *w, int64_t filter, int n) {
-    ints weights[BLOCKS][IN_BLOCK];
-    UNROLL for (int b = 0; b < BLOCKS; b++) weights_of_step(w + b * filter, weights[b]);
-    UNROLL for (int p = 0; p < n; p++) {
-        ints few = pair_at(value_of(values, p));
-        UNROLL for (int b = 0; b < BLOCKS; b++) sum[p][b][0] =
-            add_step(sum[p][b][0], few, weights[b], 0);
-    }
-}
-
 /* Adds the products of n pixels at x to `sum`, and stores the elements of `before` meanwhile. */
 INLINE void make_turn(struct turns *t, const input *x, ints before[TURN][BLOCKS][IN_BLOCK],
                       ints sum[TURN][BLOCKS][IN_BLOCK], int n, bool stores) {
@@ -267,15 +251,11 @@ INLINE void make_turn(struct turns *t, const input *x, ints before[TURN][BLOCKS]
     UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < BLOCKS; b++) sum[p][b][0] =
         t->target[b].bias[0];
     UNROLL for (int i = 0; i < TURN_STEPS; i++) {
-        add_step_of_turn(sum, &values, w, t->filter, n);
-        next_values(&values, READ);
+        add_products(sum, &values, w, t->filter, n, BLOCKS);
         w += STEP;
         if (stores && 2 * i < n) store_four(&t->to, t->target, before, 2 * i, n, BLOCKS);
     }
-    for (; w < end; w += STEP) {
-        add_step_of_turn(sum, &values, w, t->filter, n);
-        next_values(&values, READ);
-    }
+    for (; w < end; w += STEP) add_products(sum, &values, w, t->filter, n, BLOCKS);
 }
 
 /* Computes `count` turns of n pixels from pixel p0 on, of two blocks from channel c on. */
@@ -317,32 +297,23 @@ static void turns_of(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, i
     }
 }
 
-/* Returns whether turns can compute the blocks from channel c on. */
-static bool has_turns(const struct rfx_int_conv_args *a, int64_t c) {
-    const int64_t steps = a->quads * (QUAD / STEP);
+/* Computes all pixels of two blocks by turns. Returns false if it cannot. */
+static bool all_turns(const struct rfx_int_conv_args *run, int64_t c) {
+    const struct rfx_int_conv_args own = *run, *a = &own;
+    const struct cut cut = cut_evenly(a->pixels, TURN);
     if (a->kh != 1 || a->kw != 1 || a->rows[0] == NULL || a->sums != NULL) return false;
     const struct target to[BLOCKS] = {target_of(&a->to, c, false),
                                       target_of(&a->to, c + RFX_INT_LANES, false)};
-    return steps >= TURN_STEPS && !needs_limits(to, BLOCKS);
-}
-
-/* Computes all pixels of two blocks, by turns. */
-static void all_turns(const struct rfx_int_conv_args *run, int64_t c) {
-    const struct rfx_int_conv_args own = *run, *a = &own;
-    const struct cut cut = cut_evenly(a->pixels, TURN);
+    if (a->quads * (QUAD / STEP) < TURN_STEPS || needs_limits(to, BLOCKS)) return false;
     turns_of(a, 0, c, cut.larger, cut.least + 1);
     turns_of(a, cut.larger * (cut.least + 1), c, cut.blocks - cut.larger, cut.least);
+    return true;
 }
 #else
-static bool has_turns(const struct rfx_int_conv_args *a, int64_t c) {
-    (void)a;
+static bool all_turns(const struct rfx_int_conv_args *run, int64_t c) {
+    (void)run;
     (void)c;
     return false;
-}
-
-static void all_turns(const struct rfx_int_conv_args *a, int64_t c) {
-    (void)a;
-    (void)c;
 }
 #endif
 
@@ -359,12 +330,8 @@ void SET_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     for (int64_t c = 0; c < a->m;) {
         bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;
         int64_t p0 = 0;
-        if (all && has_turns(a, c)) {
-            all_turns(a, c);
-            c += BLOCKS * RFX_INT_LANES;
-            continue;
-        }
-        for (int64_t i = 0; i < cut.blocks; i++) {
+        const int64_t blocks = all && all_turns(a, c) ? 0 : cut.blocks;
+        for (int64_t i = 0; i < blocks; i++) {
             int n = cut_size(&cut, i);
             if (all)
                 all_blocks(a, p0, c, n);

@@ -4,6 +4,7 @@
  *
  * Kernels of 3 and 5 columns with strides 1 and 2 are unrolled. There, the two taps belong to two
  * kernel rows, so that interleaved values serve all pixels of a block that use the column. */
+#include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/int_vectors.h"
 #include "layers/kernels/generic/variant.h"
 
@@ -117,9 +118,8 @@ INLINE void fixed_block(const struct rfx_int_conv_args *a, struct taps *t, const
     store_pixels(a, to, whole, p0, c, n);
 }
 
-/* Computes a run in blocks of PIXELS pixels, then 4, then 1. A block may overlap the block before
- * it and compute the same pixels again. The arguments are copied: otherwise a compiler would read
- * them again after every store, which might have changed them. */
+/* Computes a run in portions of PIXELS pixels, then 4, then 1. The arguments are copied: otherwise
+ * a compiler would read them again after every store, which might have changed them. */
 INLINE void fixed_run(const struct rfx_int_conv_args *run, int k, int s) {
     const struct rfx_int_conv_args own = *run, *a = &own;
     for (int64_t c = 0; c < a->m; c += RFX_INT_LANES) {
@@ -127,18 +127,14 @@ INLINE void fixed_run(const struct rfx_int_conv_args *run, int k, int s) {
         const struct target to = target_of(&a->to, c, true);
         find_taps(a, c, k, &taps);
         for (int64_t p = 0; p < a->pixels;) {
-            const int64_t left = a->pixels - p;
-            if (a->pixels >= PIXELS && (left > FEW || PIXELS == FEW)) {
-                p = left >= PIXELS ? p : a->pixels - PIXELS;
-                fixed_block(a, &taps, &to, p, c, k, s, PIXELS);
-                p += PIXELS;
-            } else if (a->pixels >= FEW) {
-                p = left >= FEW ? p : a->pixels - FEW;
-                fixed_block(a, &taps, &to, p, c, k, s, FEW);
-                p += FEW;
-            } else {
-                fixed_block(a, &taps, &to, p++, c, k, s, 1);
-            }
+            const struct portion portion = portion_at(p, a->pixels, PIXELS, FEW);
+            if (portion.size == PIXELS)
+                fixed_block(a, &taps, &to, portion.first, c, k, s, PIXELS);
+            else if (portion.size == FEW)
+                fixed_block(a, &taps, &to, portion.first, c, k, s, FEW);
+            else
+                fixed_block(a, &taps, &to, portion.first, c, k, s, 1);
+            p = portion.first + portion.size;
         }
     }
 }

@@ -9,6 +9,7 @@
  *
  * Vector i of four holds channels 4 i to 4 i + 3 of each half of 16 channels. That is how the
  * instructions interleave, and packing the results restores the order of channels. */
+#include "layers/kernels/generic/blocks.h"
 #include "layers/kernels/generic/int_vectors.h"
 #include "layers/kernels/generic/variant.h"
 
@@ -58,19 +59,15 @@ INLINE __m256i numbers_at(const void *numbers, int i, bool wide) {
                                    wide ? _mm_loadu_si128(at + 4) : _mm_setzero_si128(), 1);
 }
 
-/* A block of channels: where its sums begin, and what turns them into elements, which are uint8
- * until the last step. */
+/* A block of channels: where its sums begin, and what turns them into elements. */
 struct block {
-    __m256i bias[4], zero_point, lo, hi, flip;
+    __m256i bias[4];
     __m256 scales[4];
+    struct ends ends;
 };
 
 INLINE struct block block_of(const struct rfx_requantise *to, int64_t c, bool wide) {
-    const int shift = to->lo < 0 ? 128 : 0; /* elements of int8 */
-    struct block b = {.zero_point = _mm256_set1_epi16((int16_t)(to->zero_point + shift)),
-                      .lo = _mm256_set1_epi8((int8_t)(to->lo + shift)),
-                      .hi = _mm256_set1_epi8((int8_t)(to->hi + shift)),
-                      .flip = _mm256_set1_epi8((int8_t)shift)};
+    struct block b = {.ends = ends_of(to)};
     UNROLL for (int i = 0; i < 4; i++) {
         b.bias[i] = numbers_at(to->bias + c, i, wide);
         b.scales[i] = _mm256_castsi256_ps(numbers_at(to->scales + c, i, wide));
@@ -82,7 +79,8 @@ INLINE struct block block_of(const struct rfx_requantise *to, int64_t c, bool wi
 INLINE bool overflows(const struct block *b) {
     int any = 0;
     for (int i = 0; i < 4; i++)
-        any |= _mm256_movemask_ps(_mm256_cmp_ps(b->scales[i], _mm256_set1_ps(0.5f), _CMP_GT_OQ));
+        any |=
+            _mm256_movemask_ps(_mm256_cmp_ps(b->scales[i], _mm256_set1_ps(MOST_SCALE), _CMP_GT_OQ));
     return any != 0;
 }
 
@@ -91,16 +89,10 @@ INLINE __m256i round_half(const struct block *b, const __m256i sum[2], int half)
     __m256i whole[2];
     UNROLL for (int i = 0; i < 2; i++) whole[i] =
         _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(sum[i]), b->scales[2 * half + i]));
-    return _mm256_adds_epi16(_mm256_packs_epi32(whole[0], whole[1]), b->zero_point);
+    return _mm256_packs_epi32(whole[0], whole[1]);
 }
 
-INLINE __m256i elements_of_halves(const struct block *b, const __m256i halves[2]) {
-    __m256i bytes = _mm256_packus_epi16(halves[0], halves[1]);
-    bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, b->lo), b->hi);
-    return _mm256_xor_si256(bytes, b->flip);
-}
-
-/* A run's kernel rows that are not NULL, four by four, and the interleaved weights of a block. */
+/* The kernel rows of a run, four by four, and the interleaved weights of a block. */
 struct rows {
     const uint8_t *x[4 * MOST_QUADS];
     __m256i weights[MOST_QUADS][MOST_COLUMNS][4];
@@ -112,12 +104,12 @@ INLINE int rows_of_quad(int kh, int q) {
 }
 
 /* Reads what is at `at[0]` to `at[n - 1]`, and zeros for the rest of four. */
-INLINE void read_rows(const uint8_t *const *at, int64_t from, int n, bool wide, __m256i taps[4]) {
+INLINE void read_rows(const uint8_t *const *at, int64_t from, int n, __m256i taps[4]) {
     UNROLL for (int i = 0; i < 4; i++) taps[i] =
-        i < n ? bytes_at(at[i] + from, wide) : _mm256_setzero_si256();
+        i < n ? bytes_at(at[i] + from, true) : _mm256_setzero_si256();
 }
 
-INLINE void find_rows(const struct rfx_int_conv_args *a, int64_t c, int kh, int kw, bool wide,
+INLINE void find_rows(const struct rfx_int_conv_args *a, int64_t c, int kh, int kw,
                       struct rows *r) {
     const int64_t filled = rfx_int_conv_filled(a->m);
     const uint8_t *w[4 * MOST_QUADS];
@@ -128,7 +120,7 @@ INLINE void find_rows(const struct rfx_int_conv_args *a, int64_t c, int kh, int 
     for (int q = 0; 4 * q < kh; q++)
         for (int kx = 0; kx < kw; kx++) {
             __m256i taps[4];
-            read_rows(w + 4 * q, kx * filled, rows_of_quad(kh, q), wide, taps);
+            read_rows(w + 4 * q, kx * filled, rows_of_quad(kh, q), taps);
             interleave_half(taps, 0, &r->weights[q][kx][0]);
             interleave_half(taps, 1, &r->weights[q][kx][2]);
         }
@@ -136,7 +128,7 @@ INLINE void find_rows(const struct rfx_int_conv_args *a, int64_t c, int kh, int 
 
 /* Adds the products of one quad of rows to half of the sums of n pixels. */
 INLINE void add_quad(__m256i sum[PIXELS][2], const struct rows *r, int64_t at, int64_t step, int q,
-                     int rows, int k, int s, int n, int half, bool wide) {
+                     int rows, int k, int s, int n, int half) {
     const uint8_t *from[4];
     UNROLL for (int i = 0; i < rows; i++) {
         from[i] = r->x[4 * q + i] + at;
@@ -144,7 +136,7 @@ INLINE void add_quad(__m256i sum[PIXELS][2], const struct rows *r, int64_t at, i
     }
     UNROLL for (int column = 0; column < (n - 1) * s + k; column++) {
         __m256i taps[4], x[2];
-        read_rows(from, column * step, rows, wide, taps);
+        read_rows(from, column * step, rows, taps);
         interleave_half(taps, half, x);
         UNROLL for (int p = 0; p < n; p++) {
             const int kx = column - p * s;
@@ -167,41 +159,37 @@ INLINE void store_pixel(__m256i bytes, int64_t channels, uint8_t *out) {
 }
 
 /* Computes n pixels from pixel p0 on, of the block from channel c on. k (rows and columns of the
- * kernel), s (stride), n and `wide` are constants in all calls. */
+ * kernel), s (stride) and n are constants in all calls. */
 INLINE void fixed_block(const struct rfx_int_conv_args *a, const struct rows *r,
-                        const struct block *b, int64_t p0, int64_t c, int k, int s, int n,
-                        bool wide) {
+                        const struct block *b, int64_t p0, int64_t c, int k, int s, int n) {
     __m256i halves[PIXELS][2];
     UNROLL for (int half = 0; half < 2; half++) {
         __m256i sum[PIXELS][2];
         UNROLL for (int p = 0; p < n; p++) UNROLL for (int i = 0; i < 2; i++) sum[p][i] =
             b->bias[2 * half + i];
-        UNROLL for (int q = 0; 4 * q < k; q++) add_quad(sum, r, p0 * a->x_stride, a->tap_stride, q,
-                                                        rows_of_quad(k, q), k, s, n, half, wide);
+        UNROLL for (int q = 0; 4 * q < k; q++)
+            add_quad(sum, r, p0 * a->x_stride, a->tap_stride, q, rows_of_quad(k, q), k, s, n, half);
         UNROLL for (int p = 0; p < n; p++) halves[p][half] = round_half(b, sum[p], half);
     }
     uint8_t *out = a->out + p0 * a->out_stride + c;
     UNROLL for (int p = 0; p < n; p++, out += a->out_stride)
-        store_pixel(elements_of_halves(b, halves[p]), a->m - c, out);
+        store_pixel(elements_of_words(&b->ends, halves[p][0], halves[p][1]), a->m - c, out);
 }
 
-/* Computes a run in blocks of PIXELS pixels, then 4, then 1. A block may overlap the block before
- * it and compute the same pixels again. */
-INLINE void fixed_pixels(const struct rfx_int_conv_args *a, const struct rows *r,
-                         const struct block *b, int64_t c, int k, int s, bool wide) {
+/* Computes a run in portions of PIXELS pixels, then 4, then 1. */
+INLINE void fixed_run(const struct rfx_int_conv_args *a, const struct block *b, int64_t c, int k,
+                      int s) {
+    struct rows rows;
+    find_rows(a, c, k, k, &rows);
     for (int64_t p = 0; p < a->pixels;) {
-        const int64_t left = a->pixels - p;
-        if (a->pixels >= PIXELS && (left > FEW || PIXELS == FEW)) {
-            p = left >= PIXELS ? p : a->pixels - PIXELS;
-            fixed_block(a, r, b, p, c, k, s, PIXELS, wide);
-            p += PIXELS;
-        } else if (a->pixels >= FEW) {
-            p = left >= FEW ? p : a->pixels - FEW;
-            fixed_block(a, r, b, p, c, k, s, FEW, wide);
-            p += FEW;
-        } else {
-            fixed_block(a, r, b, p++, c, k, s, 1, wide);
-        }
+        const struct portion portion = portion_at(p, a->pixels, PIXELS, FEW);
+        if (portion.size == PIXELS)
+            fixed_block(a, &rows, b, portion.first, c, k, s, PIXELS);
+        else if (portion.size == FEW)
+            fixed_block(a, &rows, b, portion.first, c, k, s, FEW);
+        else
+            fixed_block(a, &rows, b, portion.first, c, k, s, 1);
+        p = portion.first + portion.size;
     }
 }
 
@@ -254,7 +242,7 @@ INLINE void any_block(const struct rfx_int_conv_args *a, const struct block *b, 
     for (int p = 0; p < n; p++) {
         if (a->sums == NULL && !large) {
             __m256i halves[2] = {round_half(b, sum[p], 0), round_half(b, sum[p] + 2, 1)};
-            store_pixel(elements_of_halves(b, halves), a->m - c,
+            store_pixel(elements_of_words(&b->ends, halves[0], halves[1]), a->m - c,
                         a->out + (p0 + p) * a->out_stride + c);
             continue;
         }
@@ -288,9 +276,7 @@ static void any_pixels(const struct rfx_int_conv_args *a, const struct block *b,
 #define FIXED(k, s)                                                                       \
     static void fixed_##k##_##s(const struct rfx_int_conv_args *a, const struct block *b, \
                                 int64_t c) {                                              \
-        struct rows rows;                                                                 \
-        find_rows(a, c, (k), (k), true, &rows);                                           \
-        fixed_pixels(a, &rows, b, c, (k), (s), true);                                     \
+        fixed_run(a, b, c, (k), (s));                                                     \
     }
 FIXED(3, 1)
 FIXED(3, 2)
@@ -317,13 +303,13 @@ void SET_NAME(int_depthwise_bytes)(const struct rfx_int_conv_args *run) {
     const struct rfx_int_conv_args own = *run, *a = &own;
     const int64_t filled = rfx_int_conv_filled(a->m);
     const bool wide = filled >= CHANNELS;
-    fixed *const fixed_run = wide ? find_fixed(a) : NULL;
+    fixed *const run_fixed = wide ? find_fixed(a) : NULL;
     for (int64_t c = 0; c < filled; c += CHANNELS) {
         if (wide && c > filled - CHANNELS) c = filled - CHANNELS;
         const struct block block = block_of(&a->to, c, wide);
         const bool large = overflows(&block);
-        if (fixed_run != NULL && !large)
-            fixed_run(a, &block, c);
+        if (run_fixed != NULL && !large)
+            run_fixed(a, &block, c);
         else
             any_pixels(a, &block, c, wide, large);
     }

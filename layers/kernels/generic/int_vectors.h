@@ -31,6 +31,7 @@ typedef uint8_t elements_unaligned
  * - floats_of: converts to float32.
  * - rounded: at most `hi`, rounded to integers; too small a value becomes an integer that is
  * smaller than any `lo`.
+ * - any_above: whether a value is larger than `limit` (vectors of 8 and 16 values).
  * - widened: converts RFX_INT_LANES elements.
  * - elements_of: sums to elements. `crossed`: the order of channels is that of factors_of_taps.
  * - factors_of_block: reads the weights of a block for a pair of input channels.
@@ -47,6 +48,10 @@ INLINE vector floats_of(ints v) {
 
 INLINE ints rounded(vector v, vector hi) {
     return (ints)_mm512_cvtps_epi32((__m512)VECTOR_MIN(hi, v));
+}
+
+INLINE bool any_above(vector v, float limit) {
+    return _mm512_cmp_ps_mask((__m512)v, (__m512)VECTOR_ALL(limit), _CMP_GT_OQ) != 0;
 }
 
 INLINE void widened(const void *at, bool is_signed, ints v[IN_BLOCK]) {
@@ -90,6 +95,10 @@ INLINE vector floats_of(ints v) {
 
 INLINE ints rounded(vector v, vector hi) {
     return (ints)_mm256_cvtps_epi32((__m256)VECTOR_MIN(hi, v));
+}
+
+INLINE bool any_above(vector v, float limit) {
+    return _mm256_movemask_ps(_mm256_cmp_ps((__m256)v, _mm256_set1_ps(limit), _CMP_GT_OQ)) != 0;
 }
 
 INLINE void widened(const void *at, bool is_signed, ints v[IN_BLOCK]) {
@@ -331,56 +340,60 @@ INLINE void store_elements(const struct target *t, const ints whole[IN_BLOCK], b
     *(elements_unaligned *)(void *)out = elements_of(whole, t->lo, t->zero_point, crossed);
 }
 
-#if VECTOR_FLOATS == 16
-/* What turns scaled sums into elements, which are uint8 until the last step. */
+#if VECTOR_FLOATS >= 8
+/* What turns rounded sums into elements, which are uint8 until the last step. */
 struct ends {
-    __m512i zero_point, lo, hi, flip;
+    int16_t zero_point;
+    int8_t lo, hi, flip; /* the bits of uint8 */
 };
 
 INLINE struct ends ends_of(const struct rfx_requantise *to) {
     const int shift = to->lo < 0 ? 128 : 0; /* elements of int8 */
-    return (struct ends){_mm512_set1_epi16((int16_t)(to->zero_point + shift)),
-                         _mm512_set1_epi8((int8_t)(to->lo + shift)),
-                         _mm512_set1_epi8((int8_t)(to->hi + shift)),
-                         _mm512_set1_epi8((int8_t)shift)};
+    return (struct ends){(int16_t)(to->zero_point + shift), (int8_t)(to->lo + shift),
+                         (int8_t)(to->hi + shift), (int8_t)shift};
 }
 
-/* Returns whether a sum times one of these scales may be too large for an integer. */
+/* Largest scale with which no sum becomes too large for an integer. */
+#define MOST_SCALE 0.5f
+
+/* Returns whether a sum times one of a block's scales may be too large for an integer. */
 INLINE bool may_overflow(const struct target *t) {
-    return _mm512_cmp_ps_mask((__m512)t->scales[0], (__m512)VECTOR_ALL(0.5f), _CMP_GT_OQ) != 0;
+    bool any = false;
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) any |= any_above(t->scales[v], MOST_SCALE);
+    return any;
 }
+#endif
 
+#if VECTOR_FLOATS == 16
 /* Rounds four vectors of scaled sums. Returns their elements one after the other. */
 INLINE __m512i elements_of_four(const struct ends *e, const vector scaled[4]) {
     const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
+    const __m512i zero_point = _mm512_set1_epi16(e->zero_point);
     __m512i whole[4];
     UNROLL for (int i = 0; i < 4; i++) whole[i] = _mm512_cvtps_epi32((__m512)scaled[i]);
-    __m512i left = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), e->zero_point);
-    __m512i right = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), e->zero_point);
+    __m512i left = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero_point);
+    __m512i right = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero_point);
     __m512i bytes = _mm512_packus_epi16(left, right);
-    bytes = _mm512_min_epu8(_mm512_max_epu8(bytes, e->lo), e->hi);
-    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, e->flip));
+    bytes = _mm512_max_epu8(bytes, _mm512_set1_epi8(e->lo));
+    bytes = _mm512_min_epu8(bytes, _mm512_set1_epi8(e->hi));
+    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, _mm512_set1_epi8(e->flip)));
 }
-#elif VECTOR_FLOATS == 8
-/* What turns scaled sums into elements, which are uint8 until the last step. */
-struct ends {
-    __m256i zero_point, lo, hi, flip;
-};
+#endif
 
-INLINE struct ends ends_of(const struct rfx_requantise *to) {
-    const int shift = to->lo < 0 ? 128 : 0; /* elements of int8 */
-    return (struct ends){_mm256_set1_epi16((int16_t)(to->zero_point + shift)),
-                         _mm256_set1_epi8((int8_t)(to->lo + shift)),
-                         _mm256_set1_epi8((int8_t)(to->hi + shift)),
-                         _mm256_set1_epi8((int8_t)shift)};
+#if VECTOR_FLOATS >= 8
+/* Adds the zero point to rounded sums. Returns the elements of both vectors, in the order of packs.
+ * int_depthwise_bytes.c has such vectors with AVX-512, too. */
+INLINE __m256i elements_of_words(const struct ends *e, __m256i left, __m256i right) {
+    const __m256i zero_point = _mm256_set1_epi16(e->zero_point);
+    __m256i bytes = _mm256_packus_epi16(_mm256_adds_epi16(left, zero_point),
+                                        _mm256_adds_epi16(right, zero_point));
+    bytes = _mm256_max_epu8(bytes, _mm256_set1_epi8(e->lo));
+    bytes = _mm256_min_epu8(bytes, _mm256_set1_epi8(e->hi));
+    return _mm256_xor_si256(bytes, _mm256_set1_epi8(e->flip));
 }
+#endif
 
-/* Returns whether a sum times one of these scales may be too large for an integer. */
-INLINE bool may_overflow(const struct target *t) {
-    const __m256 most = _mm256_max_ps((__m256)t->scales[0], (__m256)t->scales[1]);
-    return _mm256_movemask_ps(_mm256_cmp_ps(most, _mm256_set1_ps(0.5f), _CMP_GT_OQ)) != 0;
-}
-
+#if VECTOR_FLOATS == 8
 /* Scales and rounds the sums of two pixels. Returns their elements one after the other. */
 INLINE __m256i elements_of_two(const struct ends *e, const struct target *t,
                                const ints first[IN_BLOCK], const ints second[IN_BLOCK]) {
@@ -390,11 +403,9 @@ INLINE __m256i elements_of_two(const struct ends *e, const struct target *t,
         whole[v] = _mm256_cvtps_epi32((__m256)(floats_of(first[v]) * t->scales[v]));
         whole[2 + v] = _mm256_cvtps_epi32((__m256)(floats_of(second[v]) * t->scales[v]));
     }
-    __m256i left = _mm256_adds_epi16(_mm256_packs_epi32(whole[0], whole[1]), e->zero_point);
-    __m256i right = _mm256_adds_epi16(_mm256_packs_epi32(whole[2], whole[3]), e->zero_point);
-    __m256i bytes = _mm256_packus_epi16(left, right);
-    bytes = _mm256_min_epu8(_mm256_max_epu8(bytes, e->lo), e->hi);
-    return _mm256_permutevar8x32_epi32(_mm256_xor_si256(bytes, e->flip), order);
+    __m256i bytes = elements_of_words(e, _mm256_packs_epi32(whole[0], whole[1]),
+                                      _mm256_packs_epi32(whole[2], whole[3]));
+    return _mm256_permutevar8x32_epi32(bytes, order);
 }
 #endif
 
