@@ -8,7 +8,7 @@
 #
 # Uses the folder build, and installs what is missing where it may (root or sudo); else says what that is
 # and exits with 77. The last line is "N passed, N failed". RFX_CASES (40) chooses the number of random
-# layers.
+# layers; integer kernels have five times as many cases each.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/count_tests.sh
@@ -131,7 +131,7 @@ network() { # KERNELS FILE
 
 cases=${RFX_CASES:-40}
 for test in test_int_kernels test_kernels test_kernel_logic test_peak_int; do
-    run_counted "$test" test_program layers_kernels $test "\"RFX_CASES=$cases\"," || true
+    run_counted "$test" test_program layers_kernels $test "\"RFX_CASES=$((5 * cases))\"," || true
 done
 for kernels in avx512 avx512vnni; do
     run_counted "test_conv_int, $kernels" test_program layers_conv test_conv_int \

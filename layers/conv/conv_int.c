@@ -7,10 +7,10 @@
  * by the zero point times the sum of the weights. They read the input itself where it already has
  * this form.
  *
- * Packed weights have one byte, except in depthwise layers. If weights minus zero point need more,
- * each weight is packed as the sum of two or three, and input channels are prepared as often; in
- * depthwise layers it is packed as int16. The
- * sizes of packed constants and of scratch memory do not depend on the instruction set.
+ * Packed weights have one byte. If weights minus zero point need more, each weight is packed as the
+ * sum of two or three, and input channels are prepared as often. Depthwise layers have weights of
+ * int16 instead, except for kernels of bytes. The sizes of packed constants and of scratch memory
+ * do not depend on the instruction set.
  *
  * To INT32, the result is the sums themselves (ConvInteger). A second input, a map of one element,
  * is the zero point of the first: that of DynamicQuantizeLinear is known in a run only. Then
@@ -61,12 +61,12 @@ static int64_t joined_channels(const struct rfx_int_conv_attr *q) {
     return joined_taps(&q->conv) * copies(q) * (q->conv.ic / q->conv.groups);
 }
 
-/* Returns these counted by four. */
+/* Returns the channels of joined taps, counted by four. */
 static int64_t group_quads(const struct rfx_int_conv_attr *q) {
     return rfx_ceil_div(joined_channels(q), 4);
 }
 
-/* Returns the taps of a kernel row that the kernel sees. */
+/* Returns how many taps a kernel row has once neighbouring ones are joined. */
 static int64_t kernel_cols(const struct rfx_conv_attr *a) {
     return is_depthwise(a) ? a->kw : a->kw / joined_taps(a);
 }
@@ -470,10 +470,6 @@ static void compute_row(struct run *r, int64_t y) {
     const void *rows[MOST_ROWS], *shifted[MOST_ROWS];
     const char *packed = r->args->packed;
     bool depthwise = is_depthwise(a);
-    void (*kernel)(const struct rfx_int_conv_args *) = !depthwise ? rfx_kernels()->int_conv
-                                                       : r->bytes
-                                                           ? rfx_kernels()->int_depthwise_bytes
-                                                           : rfx_kernels()->int_depthwise;
     int64_t groups = depthwise ? 1 : a->groups, m = a->oc / groups;
     size_t group = (size_t)(copies(q) * (a->ic / groups)) * elem_bytes(r);
     struct rfx_int_conv_args args = {
@@ -501,7 +497,12 @@ static void compute_row(struct run *r, int64_t y) {
             args.sums = (int32_t *)rfx_view_at(out, y, r->x0) + g * m;
         else
             args.out = (uint8_t *)rfx_view_at(out, y, r->x0) + g * m;
-        kernel(&args);
+        if (!depthwise)
+            rfx_kernels()->int_conv(&args);
+        else if (r->bytes)
+            rfx_kernels()->int_depthwise_bytes(&args);
+        else
+            rfx_kernels()->int_depthwise(&args);
     }
 }
 
