@@ -31,7 +31,7 @@ struct portion {
  * before `at`, and overlap the portion before it, so that it ends with the run. */
 static inline struct portion portion_at(int64_t at, int64_t count, int most, int few) {
     const int64_t left = count - at;
-    const int size = count >= most && (left > few || most == few) ? most : count >= few ? few : 1;
+    const int size = count >= most && left > few ? most : count >= few ? few : 1;
     return (struct portion){at < count - size ? at : count - size, size};
 }
 
