@@ -227,9 +227,9 @@ static const char *read_members(const json_t *document, struct rfx_shard_file *s
     if (!read_text(document, "fingerprint", shard->fingerprint, sizeof shard->fingerprint) ||
         strlen(shard->fingerprint) != 32 || strspn(shard->fingerprint, "0123456789abcdef") != 32)
         return "fingerprint";
-    shard->run = json_object_get(document, "run");
-    if (!json_is_object(shard->run)) return "run";
-    json_incref(shard->run);
+    json_t *run = json_object_get(document, "run");
+    if (!json_is_object(run)) return "run";
+    shard->run = json_incref(run);
     shard->about = json_incref(json_object_get(document, "about"));
     shard->geo = json_incref(json_object_get(document, "georeference"));
     shard->grid = json_incref(json_object_get(document, "grid"));

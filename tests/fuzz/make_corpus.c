@@ -302,6 +302,10 @@ static void make_parts(void) {
     save("part", "map", bytes, n);
     n += part_json(bytes + n, sizeof bytes - n, 3, 4, 5, 6);
     save("part", "overlap", bytes, n);
+    save_text("part", "run_is_text",
+              "{\"format\": \"rfexec part\", \"version\": 1, \"run\": \"georeference\", "
+              "\"output\": \"y\", \"shape\": [1, 1, 5, 6], \"rows\": [1, 3], "
+              "\"columns\": [0, 6], \"fingerprint\": \"0123456789abcdef0123456789abcdef\"}");
 }
 
 /* The states of one round, of pixels that were added. */
