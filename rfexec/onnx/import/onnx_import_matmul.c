@@ -89,7 +89,8 @@ static int matmul_of_map(struct rfx_onnx_import *ctx, int map, struct rfx_onnx_c
     return rfx_onnx_channels_last(ctx, rfx_onnx_emit1(ctx, &node, "", map));
 }
 
-/* Returns the node of x [..., k] times such a constant: a GEMM over all rows of x. */
+/* Returns the node of x [..., k] times a constant [k, m], or [m, k] if `turned`: a GEMM over all
+ * rows of x. */
 static int matmul_const(struct rfx_onnx_import *ctx, int in, struct rfx_onnx_const *b,
                         bool turned) {
     struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
