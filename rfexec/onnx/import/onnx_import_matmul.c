@@ -321,8 +321,9 @@ static int emit_roll(struct rfx_onnx_import *ctx, int axis, int64_t shift, int i
     return rfx_onnx_emit(ctx, &join, "/rolled", halves, 2);
 }
 
-/* Sorts factors into the order of a map: rows, columns, channels, the outermost factor of each
- * first. Sets perm so that factor in[i] becomes axis perm[i]. Returns the shape with these axes. */
+/* Sorts the factors of a tensor (onnx_pixels.h) into the order of a map: rows, columns, channels,
+ * the outermost factor of each first. Sets perm so that factor in[i] becomes axis perm[i]. Returns
+ * the shape with these axes. */
 static struct rfx_shape sort_factors(const struct rfx_pixels_factor *in, int n, int *perm) {
     struct rfx_shape shape = {.rank = n};
     for (int i = 0; i < n; i++) {
