@@ -335,7 +335,7 @@ static void test_verify(void **state) {
     json_decref(doc);
     expect_says(2,
                 "verify mobilenet_v2 synthetic:500x700 --memory 34MiB --against 34MiB --no-groups",
-                "leads to the same plan");
+                "gives the plan of the first run again");
     expect(0, "verify mobilenet_v2 synthetic:129x65");
     assert_non_null(strstr(out_text, "IDENTICAL  1000 elements compared, 0 different"));
 }
