@@ -168,8 +168,10 @@ static void add_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *
     ctx->node = &source;
     ctx->node_name = v->name;
     int image = rfx_onnx_emit(ctx, &node, "", NULL, 0);
-    if (rfx_fit_pad(&options->fit, node.attr.input.h, node.attr.input.w, &pad))
+    if (rfx_fit_pad(&options->fit, node.attr.input.h, node.attr.input.w, &pad)) {
+        rfx_fit_note(&pad, node.attr.input.h, node.attr.input.w, ctx->graph);
         image = rfx_onnx_emit1(ctx, &pad, "/padded", image);
+    }
     image = rfx_onnx_ordered(ctx, image, last);
     if (rfx_onnx_failed(ctx)) return;
     if (!rfx_onnx_names_put(ctx->values, v->name, rfx_onnx_of(image)))
