@@ -44,6 +44,11 @@ def cases():
     yield "fused_sum", 17, [node("Conv", "x w b", "z", **pads),
                             node("FusedConv", "x w b z", domain="com.microsoft", activation="Relu", **pads)], \
         weights, kind
+    yield "fused_batch", 17, [
+        node("Reshape", "x two", "z"), node("FusedConv", "z w b", "c", activation="Relu", domain="com.microsoft", **pads),
+        node("Reshape", "c twelve")], {
+            "two": np.array([2, 2, 37, 50], np.int64), "twelve": np.array([1, 12, 37, 50], np.int64),
+            "w": floats(6, 2, 3, 3), "b": floats(6)}, kind
     for name in ("Tan", "Atan", "Sinh", "Cosh", "Asinh"):
         yield name.lower(), 17, [node(name, "x")], {}, kind
     for name in ("Asin", "Acos", "Atanh"):
