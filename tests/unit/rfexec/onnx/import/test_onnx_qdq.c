@@ -228,6 +228,20 @@ static void many_inputs(void **state) {
     onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, "Reshape");
 }
 
+/* A Reshape may make a batch of one image; convolutions of bytes take one image. */
+static void batch_is_refused(void **state) {
+    (void)state;
+    static const int64_t images[] = {2, 1, 6, 5}, filters[] = {6, 1, 1, 1};
+    begin();
+    maker_ints(&graph, "images", images, 4);
+    maker_ints(&graph, "filters", filters, 4);
+    maker_add(&graph, "Reshape", "x_q images", "a");
+    maker_add(&graph, "Reshape", "k_q filters", "f");
+    maker_add(&graph, "QLinearConv", "a s _ f s zero_8 t", "y");
+    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                     "an operand with a batch of 2; only 1 is supported");
+}
+
 /* A zero point of int8 for a tensor of uint8, of the input and of the weights. */
 static void other_zero_points(void **state) {
     (void)state;
@@ -385,6 +399,7 @@ int main(void) {
         cmocka_unit_test(averages_of_whole_maps),
         cmocka_unit_test(norms_of_bytes),
         cmocka_unit_test(bias_of_transposed_is_last),
+        cmocka_unit_test(batch_is_refused),
         cmocka_unit_test(other_zero_points),
         cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(sums_are_exact),
