@@ -110,6 +110,7 @@ class ResultFile(ctypes.Structure):
         ("agnostic", c_int),
         ("overlap", c_double),
         ("most_boxes", c_int64),
+        ("distance", c_int64),
     ]
 
 

@@ -80,6 +80,7 @@ static void print_options(void) {
     MEMBER(rfx_result_file, agnostic);
     MEMBER(rfx_result_file, overlap);
     MEMBER(rfx_result_file, most_boxes);
+    MEMBER(rfx_result_file, distance);
     END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);
