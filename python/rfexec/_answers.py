@@ -1,4 +1,4 @@
-"""What is found in outputs: boxes as an array, regions as GeoJSON."""
+"""What is found in outputs: boxes and points as arrays, regions as GeoJSON, summaries as dicts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ._errors import UsageError
 from ._files import File
 
 BOX = np.dtype([("box", np.float32, 4), ("score", np.float32), ("label", np.int32), ("index", np.int64)])
+POINT = np.dtype([("x", np.float64), ("y", np.float64), ("score", np.float32), ("label", np.int32)])
 
 
 def _found(network: Any, image: Any, end: str, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> Any:
@@ -32,6 +33,17 @@ def boxes(network: Any, image: Any, output: Optional[str], file: dict[str, Any],
     rows = [(b["box"], b["score"], b["label"], b["index"]) for b in found]
     # numbers that are not finite are null in JSON
     return np.array([([np.nan if v is None else v for v in box], *rest) for box, *rest in rows], BOX)
+
+
+def points(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> np.ndarray:
+    found = _found(network, image, ".points.geojson", output, file, run)["features"]
+    rows = [(f["geometry"]["coordinates"], f["properties"]) for f in found]
+    # a score of infinity is null in JSON
+    return np.array([(*at, np.inf if p["score"] is None else p["score"], p["label"]) for at, p in rows], POINT)
+
+
+def summary(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> Any:
+    return _found(network, image, ".summary.json", output, file, run)
 
 
 def regions(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> Any:

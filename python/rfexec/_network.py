@@ -548,6 +548,63 @@ class Network(Held):
         file.update(min_area=min_area, classes=classes, coordinates=coordinates, answer_memory=answer_memory)
         return answers.regions(self, image, output, file, run)
 
+    def points(
+        self,
+        image: Any,
+        output: Optional[str] = None,
+        *,
+        threshold: Union[float, Sequence[float]],
+        distance: int = 1,
+        coordinates: str = "auto",
+        **run: Any,
+    ) -> np.ndarray:
+        """Runs the network on one image and returns the peaks of a map, such as the middles of cells.
+
+        Args:
+            image: as in run().
+            output: the map; None: the only output.
+            threshold, distance, coordinates: as in File. Peaks are above the threshold.
+            run: memory, threads and other arguments of run().
+
+        Returns:
+            An array with the fields x, y, score (the value) and label (the channel), sorted by rows of the
+            map, then columns, then channels.
+
+        Raises:
+            As run().
+        """
+        file = {"threshold": threshold, "distance": distance, "coordinates": coordinates}
+        return answers.points(self, image, output, file, run)
+
+    def summary(
+        self,
+        image: Any,
+        output: Optional[str] = None,
+        *,
+        threshold: Union[None, float, Sequence[float]] = None,
+        classes: Union[None, str, os.PathLike[str]] = None,
+        coordinates: str = "auto",
+        **run: Any,
+    ) -> dict[str, Any]:
+        """Runs the network on one image and counts the pixels of each class of a map.
+
+        Args:
+            image: as in run().
+            output: the map; None: the only output.
+            threshold, classes, coordinates: as in File.
+            run: memory, threads and other arguments of run().
+
+        Returns:
+            A dict with pixels and area of the map, and in classes a dict for each class with label, pixels,
+            area, share, and smallest, largest and mean value (docs/points.md). Values that are not finite
+            are None.
+
+        Raises:
+            As run(). RefusedError: a map of more than 65,536 different labels.
+        """
+        file = {"threshold": threshold, "classes": classes, "coordinates": coordinates}
+        return answers.summary(self, image, output, file, run)
+
     def bands(
         self,
         image: Any,

@@ -1,4 +1,4 @@
-"""Boxes and regions from Python: those of the program, and of the arrays."""
+"""Answers from Python: those of the program, and of the arrays."""
 
 import json
 
@@ -49,10 +49,50 @@ def test_boxes_are_those_of_the_array(program, tmp_path):
     assert net.boxes("synthetic:160x192")["index"].tolist() == [b["index"] for b in program_boxes]
 
 
+def is_peak(map, y, x, distance):
+    near = map[max(0, y - distance) : y + distance + 1, max(0, x - distance) : x + distance + 1]
+    return near.max() == map[y, x]
+
+
+def test_points_are_the_peaks_of_the_array(program, tmp_path):
+    net, image = rfexec.open(MODEL, (96, 128)), random_image(96, 128)
+    map = net.run(image)["defects"][0]
+    limits = [float(np.quantile(channel, 0.5)) for channel in map]
+    found = net.points(image, threshold=limits, distance=2, memory="32MiB")
+    wanted = [
+        (8.0 * x + 0.5, 8.0 * y + 0.5, map[c, y, x], c)
+        for y, x, c in np.ndindex(*map.shape[1:], len(map))
+        if map[c, y, x] > np.float32(limits[c]) and is_peak(map[c], y, x, 2)
+    ]
+    assert found.tolist() == np.array(wanted, found.dtype).tolist() and len(wanted) > 5
+    assert len(net.points(image, threshold=limits)) > len(found)  # within 1 pixel
+    assert len(net.points(image, threshold=2.0)) == 0
+    program("run", MODEL, "synthetic:96x128", "--points", tmp_path / "p.csv", "--threshold", "0.01")
+    net.run("synthetic:96x128", output=rfexec.File(tmp_path / "q.points.csv", threshold=0.01))
+    assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "q.points.csv").read_bytes()
+
+
+def test_summary_counts_the_array():
+    net, image = rfexec.open(MODEL, (96, 128)), random_image(96, 128)
+    map = net.run(image)["defects"][0]
+    found = net.summary(image, threshold=float(np.median(map)))
+    assert found["pixels"] == map[0].size and found["area"] == 64 * map[0].size
+    for channel, entry in zip(map, found["classes"]):
+        assert entry["pixels"] == (channel > np.median(map)).sum()
+        assert entry["smallest"] == channel.min() and entry["largest"] == channel.max()
+        assert entry["mean"] == pytest.approx(float(channel.mean()))
+    largest = net.summary(image)["classes"]
+    assert [c["pixels"] for c in largest] == np.bincount(map.argmax(0).ravel(), minlength=3).tolist()
+
+
 def test_refusals():
     net = rfexec.open(MODEL, (64, 64))
     with pytest.raises(rfexec.UsageError, match="one for each"):
         net.regions(random_image(64, 64), threshold=[0.5, 0.2])
+    with pytest.raises(rfexec.UsageError, match="distance is 0 to"):
+        net.points(random_image(64, 64), threshold=0.5, distance=-1)
+    with pytest.raises(rfexec.UsageError, match="one for each"):
+        net.summary(random_image(64, 64), threshold=[0.5, 0.2])
     with pytest.raises(rfexec.UsageError, match="coordinates"):
         net.regions(random_image(64, 64), threshold=0.5, coordinates="miles")
     with pytest.raises(rfexec.RefusedError, match="three dimensions"):
