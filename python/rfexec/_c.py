@@ -34,6 +34,7 @@ class OpenOptions(ctypes.Structure):
         ("padding", c_int),
         ("int8", c_int),
         ("dequantize", c_int),
+        ("join_heads", c_int),
     ]
 
 

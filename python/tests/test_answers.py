@@ -3,6 +3,7 @@
 import json
 
 import numpy as np
+import onnx
 import pytest
 import rfexec
 from conftest import TOP, random_image
@@ -47,6 +48,46 @@ def test_boxes_are_those_of_the_array(program, tmp_path):
     program("run", "yolov8n", "synthetic:160x192", "--boxes", tmp_path / "b.json")
     program_boxes = json.loads((tmp_path / "b.json").read_text())["boxes"]
     assert net.boxes("synthetic:160x192")["index"].tolist() == [b["index"] for b in program_boxes]
+
+
+def yunet(path):
+    """A network of YuNet's outputs: linear functions of every 8th, 16th and 32nd pixel."""
+    rng, nodes, weights, outputs = np.random.default_rng(1), [], [], []
+    for part, channels in (("cls", 1), ("obj", 1), ("bbox", 4), ("kps", 10)):
+        for stride in (8, 16, 32):
+            name = f"{part}_{stride}"
+            kernel = rng.uniform(-0.5, 0.5, (channels, 3, 1, 1)).astype(np.float32)
+            weights.append(onnx.numpy_helper.from_array(kernel, "k" + name))
+            weights.append(onnx.numpy_helper.from_array(np.array([1, -1, channels]), "s" + name))
+            nodes.append(onnx.helper.make_node("Conv", ["image", "k" + name], ["m" + name], strides=[stride] * 2))
+            nodes.append(onnx.helper.make_node("Transpose", ["m" + name], ["t" + name], perm=[0, 2, 3, 1]))
+            raw = part in ("cls", "obj")
+            nodes.append(onnx.helper.make_node("Reshape", ["t" + name, "s" + name], ["r" * raw + name]))
+            if raw:
+                nodes.append(onnx.helper.make_node("Sigmoid", ["r" + name], [name]))
+            outputs.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
+    image = onnx.helper.make_tensor_value_info("image", onnx.TensorProto.FLOAT, [1, 3, "h", "w"])
+    graph = onnx.helper.make_graph(nodes, "yunet", [image], outputs, weights)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+@pytest.mark.parametrize("size", [None, (96, 160)])
+def test_outputs_of_a_head_are_joined(program, tmp_path, size):
+    yunet(tmp_path / "yunet.onnx")
+    options = ("--score", "0.5", "--iou", "0.2", "--boxes", tmp_path / "b.json")
+    program("run", tmp_path / "yunet.onnx", "synthetic:96x160", *options)
+    wanted = json.loads((tmp_path / "b.json").read_text())["boxes"]
+    with rfexec.open(tmp_path / "yunet.onnx", size) as net:
+        found = net.boxes("synthetic:96x160", score=0.5, iou=0.2, memory="32MiB")
+        assert len(found) == len(wanted) > 20 and len(net.outputs) == 12
+        for name in ("box", "score", "label", "index", "points"):
+            assert (found[name] == np.array([box[name] for box in wanted], found.dtype[name].base)).all()
+        none = net.boxes("synthetic:96x160", score=1.0)
+        assert len(none) == 0 and none["points"].shape == (0, 5, 2)
+        with pytest.raises(rfexec.RefusedError, match="no known head"):
+            net.boxes("synthetic:96x160", output="cls_8")
+    with pytest.raises(rfexec.UsageError, match="closed"):
+        net.boxes("synthetic:96x160")
 
 
 def is_peak(map, y, x, distance):

@@ -166,6 +166,10 @@ struct rfx_open_options {
     /* Not 0: an output of uint8 or int8 whose scale is known from the model is float32: (element -
      * zero point) * scale. 0: outputs have the model's types. */
     int dequantize;
+    /* Not 0: if the outputs are those of a detector's head that has several (YuNet, the RFB face
+     * detector; docs/answers.md), the network has one more, the last, that joins them. Files of
+     * boxes (rfx_result_file) are about that output. Other networks stay as they are. */
+    int join_heads;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */

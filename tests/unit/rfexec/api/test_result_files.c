@@ -1,5 +1,6 @@
 /* Files of outputs behind the public header: their bytes against those of the caller's array, what
  * is refused, and what a failure leaves. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/makers/head_maker.h"
 #include "tests/support/run/network_run.h"
 #include "tests/support/test_util.h"
 
@@ -133,6 +135,70 @@ static void answers_are_those_of_the_values(void **state) {
     (void)fclose(text);
     assert_int_equal(unlink(file.path), 0);
     network_outputs_free(&want);
+    free(image);
+    rfx_network_free(net);
+}
+
+static int count_of(const char *path, const char *word) {
+    static char text[1 << 20];
+    int n = 0;
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    assert_true(length < sizeof text - 1);
+    text[length] = '\0';
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++) n++;
+    return n;
+}
+
+/* The twelve outputs of a YuNet are joined to one more, of which a file has the boxes. */
+static void heads_are_joined(void **state) {
+    (void)state;
+    enum { OUTPUTS = 13, PARTS = 4, LEVELS = 3, CHANNELS = 16 };
+    static const int channels[PARTS] = {1, 1, 4, 10};
+    static struct maker graph, model;
+    struct rfx_open_options open;
+    struct rfx_network *net = NULL;
+    struct rfx_why why;
+    float *values[OUTPUTS], *image = network_random_image(3, 64, 96);
+    maker_yunet(&graph, NULL, NULL);
+    maker_model(&graph, 13, &model);
+    maker_save(&model, PATH ".onnx");
+    rfx_open_options_init(&open, sizeof open);
+    open.rows = 64;
+    open.columns = 96;
+    network_check(rfx_network_open(PATH ".onnx", &open, &net, &why), &why);
+    assert_int_equal(rfx_network_output_count(net), OUTPUTS - 1);
+    rfx_network_free(net);
+    open.join_heads = 1;
+    network_check(rfx_network_open(PATH ".onnx", &open, &net, &why), &why);
+    assert_int_equal(rfx_network_output_count(net), OUTPUTS);
+    assert_string_equal(rfx_network_output_name(net, OUTPUTS - 1), "detections");
+    for (int k = 0; k < OUTPUTS; k++) values[k] = test_floats(rfx_network_output_elements(net, k));
+    struct rfx_run_options options = network_run_options(40 << 20, 2);
+    struct rfx_result_file file = result_file(OUTPUTS - 1, PATH ".json");
+    file.overlap = 1.0; /* nothing is dropped */
+    file.score = 0.5f;
+    options.files = &file;
+    options.n_files = 1;
+    network_check(rfx_network_run_values(net, image, values, OUTPUTS, &options, &why), &why);
+    const float *joined = values[OUTPUTS - 1];
+    int faces = 0;
+    for (int l = 0; l < LEVELS; l++)
+        for (int64_t i = 0; i < rfx_network_output_elements(net, l); i++)
+            for (int p = 0; p < PARTS; p++) {
+                const float *own = values[p * LEVELS + l] + i * channels[p];
+                assert_memory_equal(joined, own, (size_t)channels[p] * sizeof *own);
+                joined += channels[p];
+                if (p == 1) faces += sqrtf(joined[-2] * joined[-1]) > 0.5f;
+            }
+    assert_int_equal(joined - values[OUTPUTS - 1], rfx_network_output_elements(net, OUTPUTS - 1));
+    assert_true(faces > 20);
+    assert_int_equal(count_of(PATH ".json", "\"index\""), faces);
+    assert_int_equal(unlink(PATH ".json"), 0);
+    assert_int_equal(unlink(PATH ".onnx"), 0);
+    for (int k = 0; k < OUTPUTS; k++) free(values[k]);
     free(image);
     rfx_network_free(net);
 }
@@ -283,6 +349,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_have_the_values),
         cmocka_unit_test(answers_are_those_of_the_values),
+        cmocka_unit_test(heads_are_joined),
         cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(runners_write_files),
         cmocka_unit_test(stopped_runs_leave_what_was_there),
