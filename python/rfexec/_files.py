@@ -16,7 +16,7 @@ from ._sizes import c_name, c_number
 
 _DOUBLE_ENDS = (
     *(".ome.tif", ".ome.tiff", ".ome.zarr", ".coco.json"),
-    *(".points.geojson", ".points.csv", ".summary.json", ".summary.csv"),
+    *(".boxes.geojson", ".boxes.csv", ".points.geojson", ".points.csv", ".summary.json", ".summary.csv"),
 )
 
 
@@ -27,7 +27,8 @@ class File:
     Attributes:
         path: its end chooses the format: .npy, .tif, .ome.tif, .png, .pfm, .zarr or .ome.zarr.
             Files of .geojson and .csv have what is found in the output, not the output: the connected
-            regions of a map, or the boxes of a detector. .json and .coco.json have boxes,
+            regions of a map, or the boxes of a detector. .json, .coco.json,
+            .boxes.geojson and .boxes.csv have boxes,
             .points.geojson and .points.csv the peaks of a map, .summary.json and .summary.csv the
             pixels, areas and values of its classes.
         bits: bits of a sample, 8, 16 or 32 (float); None: the default of the format.

@@ -155,6 +155,19 @@ const struct rfx_output_kind rfx_output_coco = {.name = "JSON of COCO",
                                                 .check_map = rfx_boxes_file_check,
                                                 REGIONS_OR_BOXES};
 
+/* Boxes alone, so that the outputs of a head can be joined before the file is opened. */
+const struct rfx_output_kind rfx_output_boxes_geojson = {.name = "GeoJSON of boxes",
+                                                         .ends = {".boxes.geojson"},
+                                                         .open = open_geojson,
+                                                         .check_map = rfx_boxes_file_check,
+                                                         REGIONS_OR_BOXES};
+
+const struct rfx_output_kind rfx_output_boxes_csv = {.name = "CSV of boxes",
+                                                     .ends = {".boxes.csv"},
+                                                     .open = open_csv,
+                                                     .check_map = rfx_boxes_file_check,
+                                                     REGIONS_OR_BOXES};
+
 /* A kind of points or summaries. */
 #define KIND(what, form, says, end)                             \
     const struct rfx_output_kind rfx_output_##what##_##form = { \

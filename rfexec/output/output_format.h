@@ -90,6 +90,7 @@ struct rfx_output_kind {
     X(zarr, RFX_WITH_ZARR) X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1)                         \
     X(geojson, RFX_WITH_ANSWERS) X(csv, RFX_WITH_ANSWERS) X(json, RFX_WITH_ANSWERS)     \
     X(coco, RFX_WITH_ANSWERS)                                                           \
+    X(boxes_geojson, RFX_WITH_ANSWERS) X(boxes_csv, RFX_WITH_ANSWERS)                   \
     X(points_geojson, RFX_WITH_ANSWERS) X(points_csv, RFX_WITH_ANSWERS)                 \
     X(summary_json, RFX_WITH_ANSWERS) X(summary_csv, RFX_WITH_ANSWERS)
 /* clang-format on */

@@ -150,6 +150,7 @@ static void test_table(void **state) {
     static const char odd[] = "odd, \"name\".tif";
     (void)state;
     clean();
+    (void)unlink("no.csv");
     make_tiff(odd, 0);
     write_file("list.txt", "synthetic:1400x2000\nodd, \"name\".tif\nsynthetic:96x64:7\n");
     expect(0, TABLE "--as csv --table all.csv --json --memory 64MiB");
@@ -213,7 +214,8 @@ static void test_refusals(void **state) {
     expect_says(2, "run " NET " a.tif --list list.txt --out-dir results", "1 argument with --list");
     expect_says(2, "run " NET " --list list.txt --out-dir results --as gif",
                 "results are .npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson, .csv, "
-                ".json, .coco.json, .points.geojson, .points.csv, .summary.json or .summary.csv");
+                ".json, .coco.json, .boxes.geojson, .boxes.csv, .points.geojson, .points.csv, "
+                ".summary.json or .summary.csv");
     expect_says(2, "run " NET " --list list.txt --out-dir results -o x.npy", "--list excludes");
     assert_int_equal(system("rm -rf results/a.tif.zarr"), 0);
     expect(0, "run " NET " --list list.txt --out-dir results --as zarr");

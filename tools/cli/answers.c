@@ -37,12 +37,12 @@ static struct asked asked_of(const struct rfx_cli_run_options *options, int whic
                              o->summary_of,
                              true,
                              {&rfx_output_summary_json, &rfx_output_summary_csv}},
-        [RFX_CLI_BOXES] = {
-            "--boxes",
-            o->boxes,
-            o->boxes_of,
-            false,
-            {&rfx_output_json, &rfx_output_coco, &rfx_output_csv, &rfx_output_geojson}}};
+        [RFX_CLI_BOXES] = {"--boxes",
+                           o->boxes,
+                           o->boxes_of,
+                           false,
+                           {&rfx_output_json, &rfx_output_coco, &rfx_output_boxes_csv,
+                            &rfx_output_boxes_geojson}}};
     return all[which];
 }
 
@@ -66,7 +66,8 @@ bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options) {
 
 static bool are_boxes(const char *path) {
     const struct rfx_output_kind *kind = rfx_output_kind_of(path);
-    return kind != NULL && (kind == &rfx_output_json || kind == &rfx_output_coco);
+    return kind != NULL && (kind == &rfx_output_json || kind == &rfx_output_coco ||
+                            kind == &rfx_output_boxes_csv || kind == &rfx_output_boxes_geojson);
 }
 
 void rfx_cli_answers_settle(struct rfx_cli_output_options *options) {

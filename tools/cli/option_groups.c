@@ -397,14 +397,14 @@ static const struct rfx_cli_option list_rows[] = {
     RFX_CLI_OPTION(
         rfx_cli_list_options, "as", FILE_END, as, "KIND",
         "kind of the result files: npy (default), tif, ome.tif, png, pfm, zarr, ome.zarr, or "
-        "what is found as geojson, csv, json, coco.json, points.geojson, points.csv, summary.json "
-        "or summary.csv",
+        "what is found as geojson, csv, json, coco.json, boxes.geojson, boxes.csv, points.geojson, "
+        "points.csv, summary.json or summary.csv",
         .needs = "list"),
-    RFX_CLI_OPTION(
-        rfx_cli_list_options, "table", RESULT, table, "FILE",
-        "with --as csv, points.csv or summary.csv: write the lines of all result files to "
-        "this .csv file too, with the path of the image in a first column",
-        .needs = "as", .ends = ".csv"),
+    RFX_CLI_OPTION(rfx_cli_list_options, "table", RESULT, table, "FILE",
+                   "with --as csv, or boxes.csv, points.csv or summary.csv: write the lines of all "
+                   "result files to "
+                   "this .csv file too, with the path of the image in a first column",
+                   .needs = "as", .ends = ".csv"),
     RFX_CLI_OPTION(rfx_cli_list_options, "resume", FLAG, resume, NULL,
                    "skip images whose results are there already", .needs = "list"),
 };

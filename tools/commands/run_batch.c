@@ -42,7 +42,7 @@ static int ready(void *user, struct rfx_cli_job *job, size_t *more_bytes) {
     struct batch *run = user;
     bool table = run->options->list.table != NULL;
     int code = RFX_EXIT_USAGE;
-    if (table && job->graph->n_outputs > 1)
+    if (table && job->graph->n_outputs > 1 && run->one.output.answer.boxes == NULL)
         rfx_cli_message("--table is about one output, and the network has %d",
                         job->graph->n_outputs);
     else
@@ -252,7 +252,8 @@ static int check_all(struct batch *run) {
     if (status == RFX_OK) status = rfx_batch_list_check_bases(&run->list, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     if (o->list.table != NULL && !is_csv(o->list.as)) {
-        rfx_cli_message("--table needs --as csv, points.csv or summary.csv, not %s", o->list.as);
+        rfx_cli_message("--table needs --as csv, boxes.csv, points.csv or summary.csv, not %s",
+                        o->list.as);
         return RFX_EXIT_USAGE;
     }
     if (o->list.table != NULL) {

@@ -373,9 +373,9 @@ struct rfx_result_file {
     int bits;    /* bits of a sample: 8 or 16, 32 for floats; 0: as usual for this kind of file */
     /* Selects the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr, .ome.zarr. Files of these kinds
      * have what is found in the output, not the output: .geojson and .csv, the connected regions of
-     * a map, or the boxes of a detector, whose output is no map; .json and .coco.json, boxes;
-     * .points.geojson and .points.csv, the peaks of a map; .summary.json and .summary.csv, the
-     * pixels, areas and values of a map's classes. */
+     * a map, or the boxes of a detector, whose output is no map; .json, .coco.json, .boxes.geojson
+     * and .boxes.csv, boxes; .points.geojson and .points.csv, the peaks of a map; .summary.json and
+     * .summary.csv, the pixels, areas and values of a map's classes. */
     const char *path;
     /* With 8 and 16 bits: the values that become the smallest and the largest sample. If both are
      * equal, the smallest and the largest value of the map are used. */

@@ -40,6 +40,7 @@ static void names_ask_for_kinds(void **state) {
                  {"a.ome.Zarr", &rfx_output_ome_zarr},
                  {".ome.zarr", &rfx_output_zarr},
                  {"a.csv", &rfx_output_csv},
+                 {"a.boxes.csv", &rfx_output_boxes_csv},
                  {"a.Points.csv", &rfx_output_points_csv},
                  {".points.csv", &rfx_output_csv},
                  {"a.summary.json", &rfx_output_summary_json},
