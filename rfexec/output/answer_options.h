@@ -10,9 +10,6 @@ enum rfx_answer_coordinates {
     RFX_ANSWER_MAP     /* coordinates of the picture's coordinate system */
 };
 
-/* What is to be found in a map. Outputs that are no maps have boxes. */
-enum rfx_answer_wanted { RFX_ANSWER_REGIONS, RFX_ANSWER_POINTS, RFX_ANSWER_SUMMARY };
-
 /* Forms of files: GeoJSON has places, COCO's results are boxes. */
 enum rfx_answer_form { RFX_ANSWER_GEOJSON, RFX_ANSWER_CSV, RFX_ANSWER_JSON, RFX_ANSWER_COCO };
 
@@ -21,7 +18,6 @@ enum rfx_answer_form { RFX_ANSWER_GEOJSON, RFX_ANSWER_CSV, RFX_ANSWER_JSON, RFX_
 #define RFX_ANSWER_BYTES ((size_t)8 << 20)
 
 struct rfx_answer_options { /* zeros are the defaults, but for score and overlap */
-    enum rfx_answer_wanted wanted;
     const char *names; /* path of a file with a class name a line; borrowed while the file is
                           opened; NULL: none */
     size_t most_bytes; /* for regions that are open at a time; 0: no limit, and RFX_ANSWER_BYTES are

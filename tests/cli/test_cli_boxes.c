@@ -210,6 +210,8 @@ static void test_what_cannot_be_is_refused(void **state) {
     (void)state;
     expect_says(2, RUN "--score 0.5", "--boxes");
     expect_says(2, RUN "--boxes no.tif", ".json, .csv or .geojson");
+    expect_says(2, RUN "--boxes no.points.csv", "CSV of points");
+    expect_says(2, "run " RFX_DEFECTS " synthetic:64x64 -o no.boxes.csv", "it is a map");
     expect_says(2, RUN "--boxes no.json --iou 1.5", "0 to 1");
     expect_says(2, RUN "--boxes no.json --boxes-of other", "'output0'");
     expect_says(2, RUN "--boxes no.json --head yolov99", "yolov8");

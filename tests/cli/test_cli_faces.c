@@ -176,6 +176,15 @@ static void test_other_files(void **state) {
     expect(0, "run yunet.onnx --list list.txt --out-dir . --as json --score 0.5 --iou 0.1");
     assert_same_files("all.json", "synthetic:96x160.json");
     expect(0, YUNET "--score 0.5 --iou 0.1 --boxes all.csv");
+    expect(0, YUNET "--score 0.5 --iou 0.1 -o out.boxes.csv");
+    assert_same_files("all.csv", "out.boxes.csv");
+    expect(
+        0,
+        "run yunet.onnx --list list.txt --out-dir . --as boxes.csv --table table.csv --score 0.5 "
+        "--iou 0.1");
+    assert_same_files("all.csv", "synthetic:96x160.boxes.csv");
+    read_text("table.csv", out_text);
+    assert_int_equal(strncmp(out_text, "image,label,name,score,left,", 28), 0);
     read_text("all.csv", out_text);
     for (line = strtok(out_text, "\n"); line != NULL; line = strtok(NULL, "\n"), ++lines) {
         int commas = 0;

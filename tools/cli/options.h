@@ -234,7 +234,7 @@ struct rfx_cli_part_options {
 
 /* A run on many images. */
 struct rfx_cli_list_options {
-    const char *list, *out_dir, *as;
+    const char *list, *out_dir, *as, *table;
     bool resume;
 };
 
