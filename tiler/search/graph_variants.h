@@ -1,10 +1,11 @@
 /* Variants of a graph: with groups of nodes that are computed depth first, and with the transformed
  * weights of Winograd convolutions stored or computed during the run.
  *
- * Inside a group, maps can stay in a core's cache. In return, the edges of strips are computed
- * twice and weights are read again. Stored transformed weights save a quarter of the time and take
- * four times the bytes of the weights. Only predicted time (cost.h) decides between variants; all
- * variants give the same bits. */
+ * Inside a group, maps can stay in a core's cache. In return, the edges of strips and of the rows
+ * of a step are computed twice, and weights are read again. Groups are chosen for whole maps; in a
+ * plan of short steps some are given up again. Stored transformed weights save a quarter of the
+ * time and take four times the bytes of the weights. Only predicted time (cost.h) decides between
+ * variants; all variants give the same bits. */
 #ifndef RFX_TILER_SEARCH_GRAPH_VARIANTS_H
 #define RFX_TILER_SEARCH_GRAPH_VARIANTS_H
 
