@@ -401,9 +401,9 @@ static enum rfx_status keep_factors_in_plan(const struct rfx_graph *graph,
 
 /* The groups of a plan, judged by their times in its steps. */
 struct judged {
-    double *gains; /* per node; of groups: >= 0 picoseconds saved per MAC that is computed again;
-                      < 0 picoseconds lost, by more than the group may lose */
-    double *again; /* per node; of groups: MACs that are computed again */
+    double *gains; /* per node; >= 0: picoseconds saved per MAC that a group computes again; < 0:
+                      picoseconds that a group loses; HUGE_VAL: no group */
+    double *again; /* per node: MACs that a group computes again */
     double macs;   /* of the plan */
     double lost;   /* picoseconds that groups lose in total, where they do */
     double worst;  /* least gain; 0: no group loses */
@@ -423,6 +423,7 @@ static void judge(const struct rfx_graph *graph, const struct rfx_cost_times *ti
                   const struct rfx_node_counts *counts, struct judged *j) {
     for (int i = 0; i < graph->n_nodes; i++) {
         j->macs += (double)counts[i].macs;
+        j->gains[i] = HUGE_VAL;
         if (graph->nodes[i].op != RFX_OP_GROUP) continue;
         double spare = (1.0 + MAY_LOSE) * times[i].apart - times[i].grouped;
         j->again[i] = (double)counts[i].macs - macs_once(&graph->nodes[i].attr.group);
@@ -434,29 +435,21 @@ static void judge(const struct rfx_graph *graph, const struct rfx_cost_times *ti
     }
 }
 
-/* Returns the least gain above `least` of any group; HUGE_VAL: none. */
-static double next_gain(const struct rfx_graph *graph, const struct judged *j, double least) {
-    double next = HUGE_VAL;
-    for (int i = 0; i < graph->n_nodes; i++)
-        if (graph->nodes[i].op == RFX_OP_GROUP && j->gains[i] > least)
-            next = fmin(next, j->gains[i]);
-    return next;
-}
-
-static double macs_without(const struct rfx_graph *graph, const struct judged *j, double least) {
-    double macs = j->macs;
-    for (int i = 0; i < graph->n_nodes; i++)
-        if (graph->nodes[i].op == RFX_OP_GROUP && j->gains[i] <= least) macs -= j->again[i];
-    return macs;
-}
-
-/* Returns the gain up to which groups are taken apart so that few MACs are left; 0: those that lose
- * time, because more would not be enough either. */
-static double gain_of_few(const struct rfx_plan *plan, const struct judged *j) {
-    double few = FEW_MACS * (double)plan->macs_untiled, least = 0.0;
-    while (least < HUGE_VAL && macs_without(plan->graph, j, least) > few)
-        least = next_gain(plan->graph, j, least);
-    return least < HUGE_VAL ? least : 0.0;
+double rfx_groups_least_gain(const double *gains, const double *again, int n, double macs,
+                             double few) {
+    double least = 0.0;
+    for (;;) {
+        double left = macs, next = HUGE_VAL;
+        for (int i = 0; i < n; i++) {
+            if (gains[i] <= least)
+                left -= again[i];
+            else
+                next = fmin(next, gains[i]);
+        }
+        if (left <= few) return least;
+        if (next == HUGE_VAL) return 0.0;
+        least = next;
+    }
 }
 
 /* Shortens a group to its last nodes that compute nothing again: no position of a map between them
@@ -503,7 +496,9 @@ static enum rfx_status group_less(const struct rfx_graph *graph, const struct rf
 static enum rfx_status drop_groups(const struct rfx_graph *graph,
                                    const struct rfx_plan_request *request, struct rfx_plan **plan,
                                    const struct judged *j, struct rfx_error *err) {
-    const double least[] = {gain_of_few(*plan, j), 0.0, j->worst / 4.0, j->worst / 2.0};
+    const double few = FEW_MACS * (double)(*plan)->macs_untiled;
+    const double least[] = {rfx_groups_least_gain(j->gains, j->again, graph->n_nodes, j->macs, few),
+                            0.0, j->worst / 4.0, j->worst / 2.0};
     enum rfx_status status = RFX_OK;
     bool done = j->lost < LEAST_LOSS * (double)(*plan)->cost;
     for (size_t k = least[0] > 0.0 ? 0 : 1;

@@ -27,6 +27,13 @@ RFX_NODISCARD enum rfx_status rfx_groups_apply(const struct rfx_graph *graph,
                                                const struct rfx_plan_request *request,
                                                struct rfx_graph **out, struct rfx_error *err);
 
+/* Returns the gain up to which groups are given up so that, of a plan's MACs, at most `few` are
+ * left: the least such gain of 0 or more; 0 if too many are left without any group. gains[n]: what
+ * each group saves per MAC that it computes again, or a loss below 0; HUGE_VAL: no group. again[n]:
+ * those MACs. O(n x groups). */
+double rfx_groups_least_gain(const double *gains, const double *again, int n, double macs,
+                             double few);
+
 /* Returns the number of convolutions of a plan that store transformed weights although they could
  * compute them during the run. */
 int rfx_factors_count(const struct rfx_plan *plan);
