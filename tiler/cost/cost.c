@@ -726,6 +726,7 @@ uint64_t rfx_cost_picoseconds(const struct rfx_cost_model *model,
 
 /* Tables for counting one stage of a plan; filled again for each stage. */
 struct tables {
+    enum rfx_node_place *places;
     struct rfx_node_rows *rows;
     struct rfx_tile_extent *cols;
     struct rfx_axis_region *regions;
@@ -733,6 +734,7 @@ struct tables {
 };
 
 static void release_tables(struct rfx_memory *mem, struct tables *t) {
+    rfx_memory_release(mem, t->places);
     rfx_memory_release(mem, t->rows);
     rfx_memory_release(mem, t->cols);
     rfx_memory_release(mem, t->regions);
@@ -741,31 +743,56 @@ static void release_tables(struct rfx_memory *mem, struct tables *t) {
 
 static enum rfx_status allocate_tables(struct rfx_memory *mem, size_t n, struct tables *t,
                                        struct rfx_error *err) {
+    t->places = rfx_memory_calloc(mem, n, sizeof *t->places);
     t->rows = rfx_memory_calloc(mem, n, sizeof *t->rows);
     t->cols = rfx_memory_calloc(mem, n, sizeof *t->cols);
     t->regions = rfx_memory_calloc(mem, RFX_SWEEP_REGIONS * n, sizeof *t->regions);
     t->done = rfx_memory_calloc(mem, RFX_MODE_SCRATCH * n, sizeof *t->done);
-    if (t->rows == NULL || t->cols == NULL || t->regions == NULL || t->done == NULL)
+    if (t->places == NULL || t->rows == NULL || t->cols == NULL || t->regions == NULL ||
+        t->done == NULL)
         return rfx_memory_fail(mem, "counts of a plan", n * sizeof *t->rows, err);
     return RFX_OK;
 }
 
-static void count_plan_stage(const struct rfx_cost_model *model, const struct rfx_stage *stage,
-                             struct tables *t, struct rfx_cost_counts *counts) {
+/* Lets a stage run the nodes of its groups one by one. Returns the first node that it runs. */
+static int place_members(const struct rfx_plan *plan, const struct rfx_stage *stage,
+                         enum rfx_node_place *places) {
+    int first = stage->first;
+    for (int i = stage->first; i <= stage->last; i++) {
+        const struct rfx_node *node = &plan->graph->nodes[i];
+        if (node->op != RFX_OP_GROUP || stage->places[i] < RFX_PLACE_LOCAL) continue;
+        if (node->attr.group.first < first) first = node->attr.group.first;
+        for (int m = node->attr.group.first; m < i; m++) places[m] = RFX_PLACE_LOCAL;
+    }
+    return first;
+}
+
+/* Counts a stage in the graph of the model: the plan's, or that graph without its groups. round:
+ * bytes that a step touches; 0: those of the stage. Returns that number. */
+static double count_plan_stage(const struct rfx_cost_model *model, const struct rfx_plan *plan,
+                               const struct rfx_stage *stage, double round, struct tables *t,
+                               struct rfx_cost_counts *counts) {
     const struct rfx_graph *graph = model->graph;
     struct rfx_stage_shape shape = {.spec = stage->spec,
                                     .first = stage->first,
                                     .end = stage->last + 1,
-                                    .places = stage->places,
+                                    .places = t->places,
                                     .rows = t->rows};
-    struct rfx_mode_measure measure = {graph, stage->places, &stage->spec, t->done, t->regions};
+    struct counter c = {.model = model, .shape = &shape, .bytes = model->bytes};
+    memcpy(t->places, stage->places, (size_t)graph->n_nodes * sizeof *t->places);
+    if (graph != plan->graph) shape.first = place_members(plan, stage, t->places);
+    struct rfx_mode_measure measure = {graph, t->places, &stage->spec, t->done, t->regions};
     stage->spec.mode->measure(&measure, t->rows, &shape.overlap_rows);
     if (rfx_stage_cuts_cols(&stage->spec)) {
-        rfx_stage_extents(graph, stage->places, RFX_AXIS_COLS, stage->spec.tiles_x, t->regions,
+        rfx_stage_extents(graph, t->places, RFX_AXIS_COLS, stage->spec.tiles_x, t->regions,
                           t->cols);
         shape.cols = t->cols;
     }
-    for (int i = stage->first; i <= stage->last; i++) rfx_cost_count(model, &shape, i, &counts[i]);
+    measure_round(&c);
+    if (round > 0.0) c.round = round;
+    for (int i = shape.first; i < shape.end; i++)
+        if (rfx_place_is_computed(t->places[i])) count_node(&c, i, &counts[i]);
+    return c.round;
 }
 
 enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan, const struct rfx_caches *caches,
@@ -778,9 +805,56 @@ enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan, const struct rf
     for (int i = 0; status == RFX_OK && i < plan->graph->n_nodes; i++)
         counts[i] = (struct rfx_cost_counts){{0}};
     for (int s = 0; status == RFX_OK && s < plan->n_stages; s++)
-        count_plan_stage(&model, &plan->stages[s], &t, counts);
+        (void)count_plan_stage(&model, plan, &plan->stages[s], 0.0, &t, counts);
     release_tables(mem, &t);
     rfx_cost_release(&model);
+    return status;
+}
+
+/* Adds the predicted time of the counts of each group's nodes to its times. */
+static void add_times(const struct rfx_plan *plan, const struct rfx_cost_model *model,
+                      const struct rfx_cost_counts *counts, struct rfx_cost_times *times) {
+    bool apart = model->graph != plan->graph;
+    for (int i = 0; i < plan->graph->n_nodes; i++) {
+        const struct rfx_node *node = &plan->graph->nodes[i];
+        struct rfx_cost_counts all = {{0}};
+        if (node->op != RFX_OP_GROUP) continue;
+        for (int m = node->attr.group.first; m <= i; m++)
+            for (int u = 0; u < RFX_COST_UNITS; u++) all.n[u] += counts[m].n[u];
+        *(apart ? &times[i].apart : &times[i].grouped) += (double)rfx_cost_picoseconds(model, &all);
+    }
+}
+
+/* The nodes of a group are counted as if the steps touched as many bytes as with groups: a single
+ * group that is taken apart adds few. Without any group they would touch far more, and each group
+ * would seem to save what all groups save together. */
+enum rfx_status rfx_cost_time_groups(const struct rfx_plan *plan, const struct rfx_caches *caches,
+                                     struct rfx_cost_times *times, struct rfx_error *err) {
+    struct rfx_memory *mem = plan->graph->mem;
+    size_t n = (size_t)plan->graph->n_nodes;
+    struct rfx_cost_model with = {0}, without = {0};
+    struct tables t = {0};
+    struct rfx_cost_counts *counts = rfx_memory_alloc(mem, n * sizeof *counts);
+    enum rfx_status status = allocate_tables(mem, n, &t, err);
+    if (status == RFX_OK && counts == NULL)
+        status = rfx_memory_fail(mem, "counts of a plan", n * sizeof *counts, err);
+    if (status == RFX_OK) status = rfx_cost_init(&with, plan->graph, caches, plan->threads, err);
+    if (status == RFX_OK)
+        status = rfx_cost_init(&without, plan->graph->base, caches, plan->threads, err);
+    memset(times, 0, n * sizeof *times);
+    for (int s = 0; status == RFX_OK && s < plan->n_stages; s++) {
+        const struct rfx_stage *stage = &plan->stages[s];
+        memset(counts, 0, n * sizeof *counts);
+        double round = count_plan_stage(&with, plan, stage, 0.0, &t, counts);
+        add_times(plan, &with, counts, times);
+        memset(counts, 0, n * sizeof *counts);
+        (void)count_plan_stage(&without, plan, stage, round, &t, counts);
+        add_times(plan, &without, counts, times);
+    }
+    rfx_cost_release(&without);
+    rfx_cost_release(&with);
+    release_tables(mem, &t);
+    rfx_memory_release(mem, counts);
     return status;
 }
 

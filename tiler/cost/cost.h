@@ -141,4 +141,17 @@ RFX_NODISCARD enum rfx_status rfx_cost_count_plan(const struct rfx_plan *plan,
                                                   const struct rfx_caches *caches,
                                                   struct rfx_cost_counts *counts,
                                                   struct rfx_error *err);
+
+/* Predicted time of a group in all steps of a plan, in picoseconds. */
+struct rfx_cost_times {
+    double grouped; /* with the halos that each step computes again */
+    double apart;   /* of its nodes, if they ran one by one in the same stages */
+};
+
+/* Fills times[i] for each group i of a finished plan whose graph has groups; 0 for all other nodes
+ * of the n_nodes. OUT_OF_MEMORY: its tables cannot be allocated. */
+RFX_NODISCARD enum rfx_status rfx_cost_time_groups(const struct rfx_plan *plan,
+                                                   const struct rfx_caches *caches,
+                                                   struct rfx_cost_times *times,
+                                                   struct rfx_error *err);
 #endif

@@ -198,12 +198,17 @@ RFX_NODISCARD enum rfx_status rfx_search_add(struct rfx_search *search,
                                              const struct rfx_candidate *candidate, int n_stages,
                                              struct rfx_error *err);
 
-/* Plans one variant of a graph (graph_variants.h). previous: a known plan that fits, or NULL; if
+/* Predicted times of a known plan that fits, in picoseconds. */
+struct rfx_known_time {
+    uint64_t cost, cost_untiled;
+};
+
+/* Plans one variant of a graph (graph_variants.h). known: the times of a known plan, or NULL; if
  * given, only plans that are not slower are searched. Statuses and plans as
  * rfx_plan_create_or_smallest. */
 RFX_NODISCARD enum rfx_status rfx_search_plan(const struct rfx_graph *graph,
                                               const struct rfx_plan_request *asked,
-                                              const struct rfx_plan *previous,
+                                              const struct rfx_known_time *known,
                                               struct rfx_plan **out, struct rfx_plan **smallest,
                                               struct rfx_error *err);
 

@@ -2,6 +2,7 @@
  * their transformed weights. Plans the variants of a graph and keeps the best plan. */
 #include "tiler/search/graph_variants.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -318,10 +319,11 @@ static bool may_be_slower(const struct rfx_plan *grouped, const struct rfx_plan_
 
 /* Plans the graph without groups as well, and keeps the better of the two plans. */
 static void compare_with_plain(const struct rfx_graph *graph,
-                               const struct rfx_plan_request *request, struct answers *a,
+                               const struct rfx_plan_request *request,
+                               const struct rfx_known_time *known, struct answers *a,
                                struct rfx_error *err) {
     struct rfx_error why = {{0}};
-    a->plain_status = rfx_search_plan(graph, request, a->plan, &a->plain, &a->plain_smallest, &why);
+    a->plain_status = rfx_search_plan(graph, request, known, &a->plain, &a->plain_smallest, &why);
     bool grouped_is_better;
     if (a->plan != NULL)
         grouped_is_better = a->plain == NULL || a->plan->cost <= a->plain->cost;
@@ -355,6 +357,29 @@ static enum rfx_status plan_alike(const struct rfx_graph *graph,
     return status;
 }
 
+/* Plans a variant of the graph with the plan's stages, and replaces the plan by that plan if it
+ * fits and is predicted to take no longer. Takes ownership of the variant. *taken: whether it
+ * replaced the plan. */
+static enum rfx_status try_variant(const struct rfx_plan_request *request,
+                                   struct rfx_graph *variant, struct rfx_plan **plan, bool *taken,
+                                   struct rfx_error *err) {
+    struct rfx_plan *made = NULL;
+    struct rfx_error why = {{0}};
+    enum rfx_status status = plan_alike(variant, request, *plan, &made, &why);
+    *taken = made != NULL && made->cost <= (*plan)->cost;
+    if (*taken) {
+        rfx_plan_free(*plan);
+        *plan = made;
+        made->grouped = variant; /* the plan owns the graph now */
+        return RFX_OK;
+    }
+    rfx_plan_free(made);
+    rfx_graph_free(variant);
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE) return RFX_OK;
+    if (status != RFX_OK && err != NULL) *err = why;
+    return status;
+}
+
 /* Replaces the plan by one that stores transformed weights in the memory that the budget leaves, if
  * that plan is predicted to take no longer. */
 static enum rfx_status keep_factors_in_plan(const struct rfx_graph *graph,
@@ -362,24 +387,152 @@ static enum rfx_status keep_factors_in_plan(const struct rfx_graph *graph,
                                             struct rfx_plan **plan, struct rfx_error *err) {
     size_t budget = request->memory_bytes, peak = (*plan)->peak_bytes;
     struct rfx_graph *keeping = NULL;
-    struct rfx_plan *better = NULL;
+    bool taken; /* if not, the workspace may have grown as well */
     if (request->stages != NULL || request->keepers != NULL) return RFX_OK;
     enum rfx_status status =
         keep_factors(graph, *plan, budget != 0 ? budget - peak : SIZE_MAX, &keeping, err);
     if (status != RFX_OK || keeping == NULL) return status;
-    struct rfx_error why = {{0}};
-    status = plan_alike(keeping, request, *plan, &better, &why);
-    if (better != NULL && better->cost <= (*plan)->cost) {
-        rfx_plan_free(*plan);
-        *plan = better;
-        better->grouped = keeping; /* the plan owns the graph now */
-        return RFX_OK;
+    return try_variant(request, keeping, plan, &taken, err);
+}
+
+#define MAY_LOSE 0.05   /* share of a group's time that predictions do not tell for certain */
+#define LEAST_LOSS 5e-3 /* share of a plan's time; if its groups lose less, it is left as it is */
+#define FEW_MACS 1.05   /* MACs of a plan that are few, in those of an untiled run */
+
+/* The groups of a plan, judged by their times in its steps. */
+struct judged {
+    double *gains; /* per node; >= 0: picoseconds saved per MAC that a group computes again; < 0:
+                      picoseconds that a group loses; HUGE_VAL: no group */
+    double *again; /* per node: MACs that a group computes again */
+    double macs;   /* of the plan */
+    double lost;   /* picoseconds that groups lose in total, where they do */
+    double worst;  /* least gain; 0: no group loses */
+};
+
+/* Returns the MACs of a group's nodes if they compute each position once. */
+static double macs_once(const struct rfx_group_attr *group) {
+    double macs = 0.0;
+    for (int i = group->first; i <= group->last; i++) {
+        const struct rfx_node *node = &group->base->nodes[i];
+        macs += (double)rfx_op_macs(group->base, node, node->wanted);
     }
-    rfx_plan_free(better);
-    rfx_graph_free(keeping);
-    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE)
-        return RFX_OK; /* the workspace may have grown as well */
-    if (status != RFX_OK && err != NULL) *err = why;
+    return macs;
+}
+
+static void judge(const struct rfx_graph *graph, const struct rfx_cost_times *times,
+                  const struct rfx_node_counts *counts, struct judged *j) {
+    for (int i = 0; i < graph->n_nodes; i++) {
+        j->macs += (double)counts[i].macs;
+        j->gains[i] = HUGE_VAL;
+        if (graph->nodes[i].op != RFX_OP_GROUP) continue;
+        double spare = (1.0 + MAY_LOSE) * times[i].apart - times[i].grouped;
+        j->again[i] = (double)counts[i].macs - macs_once(&graph->nodes[i].attr.group);
+        j->gains[i] = spare / fmax(1.0, j->again[i]);
+        if (spare >= 0.0) continue;
+        j->gains[i] = times[i].apart - times[i].grouped;
+        j->lost -= j->gains[i];
+        j->worst = fmin(j->worst, j->gains[i]);
+    }
+}
+
+double rfx_groups_least_gain(const double *gains, const double *again, int n, double macs,
+                             double few) {
+    double least = 0.0;
+    for (;;) {
+        double left = macs, next = HUGE_VAL;
+        for (int i = 0; i < n; i++) {
+            if (gains[i] <= least)
+                left -= again[i];
+            else
+                next = fmin(next, gains[i]);
+        }
+        if (left <= few) return least;
+        if (next == HUGE_VAL) return 0.0;
+        least = next;
+    }
+}
+
+/* Shortens a group to its last nodes that compute nothing again: no position of a map between them
+ * is needed by two pieces. Returns false if fewer than two such nodes are left, or if the group
+ * computes nothing again as it is. */
+static bool shorten(struct rfx_group_attr *group) {
+    int64_t one[RFX_GROUP_MAX_NODES], two[RFX_GROUP_MAX_NODES];
+    int first = group->first;
+    for (int axis = 0; axis < 2; axis++) {
+        rfx_group_extents(group, axis, 1, one);
+        rfx_group_extents(group, axis, 2, two);
+        for (int i = group->first; i < group->last; i++)
+            if (two[i - group->first] < 2 * one[i - group->first] && i >= first) first = i + 1;
+    }
+    if (first == group->first || rfx_group_refusal(group->base, first, group->last) != NULL)
+        return false;
+    group->first = first;
+    return true;
+}
+
+/* Makes a variant of the plan's graph without the groups that gain `least` or less; their last
+ * nodes stay in groups where these compute nothing again. */
+static enum rfx_status group_less(const struct rfx_graph *graph, const struct rfx_plan *plan,
+                                  const double *gains, double least, struct rfx_graph **out,
+                                  struct rfx_error *err) {
+    size_t bytes = (size_t)graph->n_nodes * sizeof(struct rfx_group_attr);
+    struct rfx_group_attr *groups = rfx_memory_alloc(graph->mem, bytes);
+    if (groups == NULL) return rfx_memory_fail(graph->mem, "groups of nodes", bytes, err);
+    int n = 0;
+    for (int i = 0; i < graph->n_nodes; i++) {
+        if (plan->graph->nodes[i].op != RFX_OP_GROUP) continue;
+        groups[n] = plan->graph->nodes[i].attr.group;
+        if (gains[i] > least || shorten(&groups[n])) n++;
+    }
+    enum rfx_status status = rfx_graph_group(graph, groups, n, out, err);
+    rfx_memory_release(graph->mem, groups);
+    return status;
+}
+
+/* Shortens or takes apart the groups that lose time and, if that leaves many MACs, those that save
+ * the least time per MAC computed again, as long as the plan is predicted to take no longer than
+ * with all groups. The maps inside these groups then take memory. If it does not suffice, only the
+ * groups that lose most are changed. */
+static enum rfx_status drop_groups(const struct rfx_graph *graph,
+                                   const struct rfx_plan_request *request, struct rfx_plan **plan,
+                                   const struct judged *j, struct rfx_error *err) {
+    const double few = FEW_MACS * (double)(*plan)->macs_untiled;
+    const double least[] = {rfx_groups_least_gain(j->gains, j->again, graph->n_nodes, j->macs, few),
+                            0.0, j->worst / 4.0, j->worst / 2.0};
+    enum rfx_status status = RFX_OK;
+    bool done = j->lost < LEAST_LOSS * (double)(*plan)->cost;
+    for (size_t k = least[0] > 0.0 ? 0 : 1;
+         status == RFX_OK && !done && k < sizeof least / sizeof least[0]; k++) {
+        struct rfx_graph *fewer = NULL;
+        status = group_less(graph, *plan, j->gains, least[k], &fewer, err);
+        if (status == RFX_OK) status = try_variant(request, fewer, plan, &done, err);
+    }
+    return status;
+}
+
+/* Replaces the plan by one with fewer groups, if that is predicted to take no longer. Groups are
+ * chosen for whole maps. In a plan of steps with few rows, each step computes their halos again,
+ * which may take longer than what they save. */
+static enum rfx_status drop_groups_of_plan(const struct rfx_graph *graph,
+                                           const struct rfx_plan_request *request,
+                                           struct rfx_plan **plan, struct rfx_error *err) {
+    struct rfx_memory *mem = graph->mem;
+    size_t n = (size_t)graph->n_nodes;
+    struct judged j = {.gains = rfx_memory_calloc(mem, n, sizeof *j.gains),
+                       .again = rfx_memory_calloc(mem, n, sizeof *j.again)};
+    struct rfx_cost_times *times = rfx_memory_alloc(mem, n * sizeof *times);
+    struct rfx_node_counts *counts = rfx_memory_alloc(mem, n * sizeof *counts);
+    enum rfx_status status = RFX_OK;
+    if (j.gains == NULL || j.again == NULL || times == NULL || counts == NULL)
+        status = rfx_memory_fail(mem, "times of groups", n * sizeof *counts, err);
+    if (status == RFX_OK) status = rfx_cost_time_groups(*plan, &request->caches, times, err);
+    if (status == RFX_OK) status = rfx_plan_count_nodes(*plan, counts, err);
+    if (status == RFX_OK) judge((*plan)->graph, times, counts, &j);
+    if (status == RFX_OK) status = drop_groups(graph, request, plan, &j, err);
+    rfx_memory_release(mem, j.gains);
+    rfx_memory_release(mem, j.again);
+    rfx_memory_release(mem, times);
+    rfx_memory_release(mem, counts);
     return status;
 }
 
@@ -397,9 +550,18 @@ static enum rfx_status plan_grouped(const struct rfx_graph *graph,
     } else {
         made->grouped = grouped;
     }
-    if (request->groups == NULL && request->n_keepers == 0 &&
-        (a->plan == NULL || may_be_slower(a->plan, request)))
-        compare_with_plain(graph, request, a, err);
+    if (request->groups != NULL || request->n_keepers != 0)
+        return rfx_memory_check_stop(graph->mem, err);
+    if (a->plan == NULL) {
+        compare_with_plain(graph, request, NULL, a, err);
+    } else if (may_be_slower(a->plan, request)) {
+        /* the time with all groups: rows per stage are still to be chosen for the plain graph */
+        struct rfx_known_time known = {a->plan->cost, a->plan->cost_untiled};
+        enum rfx_status status = RFX_OK;
+        if (request->memory_bytes != 0) status = drop_groups_of_plan(graph, request, &a->plan, err);
+        if (status != RFX_OK) return status;
+        compare_with_plain(graph, request, &known, a, err);
+    }
     return rfx_memory_check_stop(graph->mem, err); /* one of the two plans may be missing */
 }
 

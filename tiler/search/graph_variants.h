@@ -1,10 +1,11 @@
 /* Variants of a graph: with groups of nodes that are computed depth first, and with the transformed
  * weights of Winograd convolutions stored or computed during the run.
  *
- * Inside a group, maps can stay in a core's cache. In return, the edges of strips are computed
- * twice and weights are read again. Stored transformed weights save a quarter of the time and take
- * four times the bytes of the weights. Only predicted time (cost.h) decides between variants; all
- * variants give the same bits. */
+ * Inside a group, maps can stay in a core's cache. In return, the edges of strips and of the rows
+ * of a step are computed twice, and weights are read again. Groups are chosen for whole maps; in a
+ * plan of short steps some are given up again. Stored transformed weights save a quarter of the
+ * time and take four times the bytes of the weights. Only predicted time (cost.h) decides between
+ * variants; all variants give the same bits. */
 #ifndef RFX_TILER_SEARCH_GRAPH_VARIANTS_H
 #define RFX_TILER_SEARCH_GRAPH_VARIANTS_H
 
@@ -25,6 +26,13 @@ RFX_NODISCARD enum rfx_status rfx_groups_choose(const struct rfx_graph *graph,
 RFX_NODISCARD enum rfx_status rfx_groups_apply(const struct rfx_graph *graph,
                                                const struct rfx_plan_request *request,
                                                struct rfx_graph **out, struct rfx_error *err);
+
+/* Returns the gain up to which groups are given up so that, of a plan's MACs, at most `few` are
+ * left: the least such gain of 0 or more; 0 if too many are left without any group. gains[n]: what
+ * each group saves per MAC that it computes again, or a loss below 0; HUGE_VAL: no group. again[n]:
+ * those MACs. O(n x groups). */
+double rfx_groups_least_gain(const double *gains, const double *again, int n, double macs,
+                             double few);
 
 /* Returns the number of convolutions of a plan that store transformed weights although they could
  * compute them during the run. */

@@ -494,16 +494,16 @@ static enum rfx_status run_search(struct rfx_search *search, bool by_size,
  * that choosing rows per stage may compensate (the known plan has had its rows chosen). If the
  * known plan takes little longer than an untiled run, phases that compute anything twice are
  * skipped, since they would hardly give a better plan. */
-static void limit_to_better(struct rfx_search *search, const struct rfx_plan *previous) {
+static void limit_to_better(struct rfx_search *search, const struct rfx_known_time *known) {
     enum { LITTLE = 8 };
-    bool exact = previous->cost / 23 <= previous->cost_untiled / 20;
-    search->cost_limit = previous->cost + previous->cost / LITTLE;
+    bool exact = known->cost / 23 <= known->cost_untiled / 20;
+    search->cost_limit = known->cost + known->cost / LITTLE;
     if (exact && search->context.request->asked.mode == NULL) search->phases = RFX_PHASE_RECOMPUTE;
     take_only_fitting(search);
 }
 
 enum rfx_status rfx_search_plan(const struct rfx_graph *graph, const struct rfx_plan_request *asked,
-                                const struct rfx_plan *previous, struct rfx_plan **out,
+                                const struct rfx_known_time *known, struct rfx_plan **out,
                                 struct rfx_plan **smallest, struct rfx_error *err) {
     struct rfx_plan_request request = complete_request(asked);
     struct rfx_search search;
@@ -512,7 +512,7 @@ enum rfx_status rfx_search_plan(const struct rfx_graph *graph, const struct rfx_
     enum rfx_status status = check_request(graph, &request, err);
     if (status != RFX_OK) return status;
     status = rfx_search_init(&search, graph, &request, err);
-    if (status == RFX_OK && previous != NULL) limit_to_better(&search, previous);
+    if (status == RFX_OK && known != NULL) limit_to_better(&search, known);
     bool by_size = request.memory_bytes == 0 && request.split == NULL &&
                    request.asked.mode != NULL && request.asked.mode->local;
     if (status == RFX_OK && request.stages != NULL)

@@ -110,12 +110,15 @@ struct rfx_graph *small_net_dilated(struct rfx_memory *mem, int64_t h, int64_t w
     return finish(graph, add_dilated(graph, "b", a, 3, 1, dilation));
 }
 
+static struct rfx_graph *finish_mean(struct rfx_graph *graph, const char *name, int in) {
+    struct rfx_node mean = {.op = RFX_OP_GLOBAL_POOL, .name = name, .n_in = 1, .in = &in};
+    mean.attr.global_pool.kind = RFX_REDUCE_MEAN;
+    return finish(graph, add(graph, mean));
+}
+
 /* "c" of a sum and its mean. */
 static struct rfx_graph *finish_pooled(struct rfx_graph *graph, int sum) {
-    int c = add_conv(graph, "c", sum, 3, 2);
-    struct rfx_node pool = {.op = RFX_OP_GLOBAL_POOL, .name = "pool", .n_in = 1, .in = &c};
-    pool.attr.global_pool.kind = RFX_REDUCE_MEAN;
-    return finish(graph, add(graph, pool));
+    return finish_mean(graph, "pool", add_conv(graph, "c", sum, 3, 2));
 }
 
 struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t w) {
@@ -135,6 +138,16 @@ struct rfx_graph *small_net_bottleneck(struct rfx_memory *mem, int64_t h, int64_
     sum.n_in = 2;
     sum.residual = true;
     return finish_pooled(graph, add(graph, sum));
+}
+
+struct rfx_graph *small_net_two_scales(struct rfx_memory *mem, int64_t h, int64_t w) {
+    struct rfx_graph *graph = begin(mem);
+    int a = add_conv(graph, "a", add_input(graph, 8, h, w), 16, 1);
+    int b = add_conv(graph, "b", a, 16, 1);
+    struct rfx_node less = {.op = RFX_OP_POOL_MAX, .name = "less", .n_in = 1, .in = &b};
+    less.attr.pool = (struct rfx_pool_attr){.kh = 8, .kw = 8, .sh = 8, .sw = 8, .dh = 1, .dw = 1};
+    int c = add_conv(graph, "c", add(graph, less), 64, 1);
+    return finish_mean(graph, "mean", add_conv(graph, "d", c, 64, 1));
 }
 
 struct rfx_graph *small_net_constant_mean(struct rfx_memory *mem, int64_t h, int64_t w) {

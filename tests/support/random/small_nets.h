@@ -19,6 +19,10 @@ struct rfx_graph *small_net_residual(struct rfx_memory *mem, int64_t h, int64_t 
 /* The same but for "sum", which is a conv 3x3 p1 (4) of b to which a is added. */
 struct rfx_graph *small_net_bottleneck(struct rfx_memory *mem, int64_t h, int64_t w);
 
+/* input(8) -> "a" conv 3x3 p1 (16) -> "b" conv 3x3 p1 (16) -> "less" max pool 8x8 s8 -> "c" conv
+ * 3x3 p1 (64) -> "d" conv 3x3 p1 (64) -> "mean" global mean; output "mean". */
+struct rfx_graph *small_net_two_scales(struct rfx_memory *mem, int64_t h, int64_t w);
+
 /* "k", a constant 2 x 4 x 4 -> "mean" of it; input(2) -> "sum" = input + mean. */
 struct rfx_graph *small_net_constant_mean(struct rfx_memory *mem, int64_t h, int64_t w);
 

@@ -245,6 +245,83 @@ static void tiles_by_hand(void **state) {
     small_plan_case_end(&f);
 }
 
+enum { A = 1, SUM = 3, C, POOL };
+
+/* Streams 4 rows at a time up to "c", with "a", "b" and "sum" as a group or one by one. */
+static struct rfx_plan *plan_of_bands(struct small_plan_case *f, int n_groups) {
+    static const struct rfx_group_attr group = {
+        .first = A, .last = SUM, .strip_cols = 8, .strips = 1, .step_rows = 2};
+    static const int c = C, pool = POOL;
+    const struct rfx_stage_spec stages[2] = {
+        {.mode = &rfx_mode_streamed,
+         .tiles_y = 1,
+         .tiles_x = 1,
+         .band_rows = 4,
+         .n_targets = 1,
+         .targets = &c},
+        {.mode = &rfx_mode_whole, .tiles_y = 1, .tiles_x = 1, .n_targets = 1, .targets = &pool}};
+    f->request.stages = stages;
+    f->request.n_stages = 2;
+    f->request.groups = &group;
+    f->request.n_groups = n_groups;
+    return small_plan_case_make(f);
+}
+
+static double time_of_nodes(const struct rfx_plan *plan, const struct rfx_caches *caches, int first,
+                            int last) {
+    struct rfx_cost_counts counts[16], all = {{0}};
+    struct rfx_cost_model model = {0};
+    struct rfx_error err;
+    assert_int_equal(rfx_cost_count_plan(plan, caches, counts, &err), RFX_OK);
+    assert_int_equal(rfx_cost_init(&model, plan->graph, caches, 1, &err), RFX_OK);
+    for (int i = first; i <= last; i++)
+        for (int u = 0; u < RFX_COST_UNITS; u++) all.n[u] += counts[i].n[u];
+    double time = (double)rfx_cost_picoseconds(&model, &all);
+    rfx_cost_release(&model);
+    return time;
+}
+
+/* A group takes the time that the plan counts for it; apart, its nodes take what they take in the
+ * same stages without groups, where caches hold everything. Where they do not, that is more: a
+ * stream without any group touches more bytes in a step. The 4 rows of a step read 6 of the group's
+ * first map. A stage that does not run the group adds nothing but its rounding. */
+static void times_of_groups(void **state) {
+    (void)state;
+    struct small_plan_case f = small_plan_case_begin(24, 24);
+    struct rfx_cost_times times[16];
+    struct rfx_error err;
+    struct rfx_plan *with = plan_of_bands(&f, 1), *without = plan_of_bands(&f, 0);
+    assert_non_null(with->grouped);
+    assert_null(without->grouped);
+    for (int k = 0; k < 2; k++) {
+        static const struct rfx_caches between = {12288, 49152};
+        const struct rfx_caches *caches = k == 0 ? &roomy : &between;
+        memset(times, 0xff, sizeof times);
+        assert_int_equal(rfx_cost_time_groups(with, caches, times, &err), RFX_OK);
+        double grouped = time_of_nodes(with, caches, SUM, SUM);
+        double apart = time_of_nodes(without, caches, A, SUM);
+        assert_true(times[SUM].grouped - grouped <= 2.0 && grouped <= times[SUM].grouped);
+        if (k == 0) assert_true(times[SUM].apart - apart <= 2.0 && apart <= times[SUM].apart);
+        if (k == 0) assert_true(times[SUM].grouped > 1.1 * times[SUM].apart);
+        if (k == 1) assert_true(times[SUM].apart < apart);
+        for (int i = 0; i < f.graph->n_nodes; i++)
+            assert_true(i == SUM || (times[i].grouped == 0.0 && times[i].apart == 0.0));
+    }
+    for (int64_t k = 0;; k++) {
+        size_t before = rfx_memory_current_bytes(f.mem);
+        rfx_memory_fail_after(f.mem, k);
+        enum rfx_status status = rfx_cost_time_groups(with, &roomy, times, &err);
+        rfx_memory_fail_after(f.mem, -1);
+        assert_int_equal(rfx_memory_current_bytes(f.mem), before);
+        if (status == RFX_OK) break;
+        assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+        assert_true(k < 40);
+    }
+    rfx_plan_free(with);
+    rfx_plan_free(without);
+    small_plan_case_end(&f);
+}
+
 static void failing_allocations(void **state) {
     (void)state;
     struct small_plan_case f = small_plan_case_begin(20, 20);
@@ -326,6 +403,7 @@ int main(void) {
         cmocka_unit_test(tiles_by_hand),
         cmocka_unit_test(constants_are_of_the_kernels),
         cmocka_unit_test(passes_over_the_image),
+        cmocka_unit_test(times_of_groups),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* Which nodes are grouped: whatever is chosen may be a group, overlaps nothing and fits the cache;
  * outputs and cuts asked for are never inside; plans with groups, by hand and chosen, are sound,
- * the same when they are asked for again, and never a reason to refuse a budget. */
+ * the same when they are asked for again, and never a reason to refuse a budget. Groups are given
+ * up where short steps would compute their halos too often. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +14,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
+#include "layers/kernels/kernels.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/random/small_nets.h"
 #include "tests/support/run/plan_spoil.h"
@@ -151,18 +154,8 @@ static enum rfx_status choose_and_free(struct rfx_memory *mem, void *context,
     return status;
 }
 
-static void failing_allocations(void **state) {
-    struct small_plan_case f = small_plan_case_begin(400, 400);
-    (void)state;
-    assert_true(test_fail_each_allocation(choose_and_free, f.graph) > 10);
-    small_plan_case_end(&f);
-}
-
-static void assert_same_plan(const struct rfx_plan *a, const struct rfx_plan *b) {
-    assert_int_equal(a->peak_bytes, b->peak_bytes);
-    assert_int_equal(a->bytes.arena, b->bytes.arena);
+static void assert_same_groups(const struct rfx_plan *a, const struct rfx_plan *b) {
     assert_int_equal(a->macs, b->macs);
-    assert_int_equal(a->n_stages, b->n_stages);
     for (int i = 0; i < a->graph->n_nodes; i++) {
         assert_int_equal(a->graph->nodes[i].op, b->graph->nodes[i].op);
         if (a->graph->nodes[i].op != RFX_OP_GROUP) continue;
@@ -173,6 +166,13 @@ static void assert_same_plan(const struct rfx_plan *a, const struct rfx_plan *b)
         assert_int_equal(x->strips, y->strips);
         assert_int_equal(x->step_rows, y->step_rows);
     }
+}
+
+static void assert_same_plan(const struct rfx_plan *a, const struct rfx_plan *b) {
+    assert_int_equal(a->peak_bytes, b->peak_bytes);
+    assert_int_equal(a->bytes.arena, b->bytes.arena);
+    assert_int_equal(a->n_stages, b->n_stages);
+    assert_same_groups(a, b);
 }
 
 /* A plan for each of some budgets is written, read back, and the same. Maps are so wide that groups
@@ -272,6 +272,95 @@ static void never_much_slower(void **state) {
     }
     fprintf(stderr, "%d plans with groups, %d without\n", grouped, left_out);
     assert_true(grouped > 5 && left_out > 2);
+}
+
+/* small_net_two_scales, streamed so many rows at a time within a roomy budget, by one thread. */
+static struct small_plan_case begin_two_scales(int64_t rows) {
+    struct small_plan_case f = {.mem = rfx_memory_create(0)};
+    f.graph = small_net_two_scales(f.mem, 64, 64);
+    f.request.source = (struct rfx_source_traits){.h = 64, .w = 64, .c = 8, .random_access = true};
+    f.request.threads = 1;
+    f.request.caches = (struct rfx_caches){256 * KIB, 512 * KIB};
+    f.request.memory_bytes = 1024 * 1024 * KIB;
+    f.request.asked = rfx_ask_bands(rows, 1);
+    return f;
+}
+
+static enum rfx_status plan_and_free(struct rfx_memory *mem, void *context, struct rfx_error *err) {
+    struct small_plan_case *f = context;
+    struct rfx_memory *own = f->graph->mem;
+    struct rfx_plan *plan = NULL;
+    f->graph->mem = mem;
+    enum rfx_status status = rfx_plan_create(f->graph, &f->request, &plan, err);
+    rfx_plan_free(plan);
+    f->graph->mem = own;
+    return status;
+}
+
+static void failing_allocations(void **state) {
+    struct small_plan_case f = small_plan_case_begin(400, 400);
+    (void)state;
+    assert_true(test_fail_each_allocation(choose_and_free, f.graph) > 10);
+    small_plan_case_end(&f);
+    if (rfx_kernels()->conv == NULL) return; /* blocks of canonical panels are not grouped */
+    f = begin_two_scales(8);
+    assert_true(test_fail_each_allocation(plan_and_free, &f) > 100);
+    small_plan_case_end(&f);
+}
+
+/* For whole maps, "a", "b" and "less" are one group. In steps of few rows it does not pay: of its
+ * 64 rows, "a" computes more again the shorter the steps are. Row y of "less" needs rows 8y - 1 to
+ * 8y + 8 of "a", and row 8y + 9 of the image. So the 8 rows of "less" come one by one in bands of 8
+ * image rows; 1, 2, 2, 2, 1 of them in bands of 16; 3, 4, 1 in bands of 32. The shorter group of
+ * "b" and "less" computes nothing again: windows of "less" do not overlap. What pays in bands of 16
+ * and of 32 depends on the processor, for which the kernels have their constants. */
+static void halos_of_short_steps(void **state) {
+    enum { IMAGE, FIRST, SECOND, LESS };
+    static const struct {
+        int64_t bands, rows_of_a;
+        bool pays;
+    } cases[] = {{8, 9 + 6 * 10 + 9, false}, {16, 9 + 3 * 18 + 9, true}, {32, 25 + 34 + 9, true}};
+    const bool known = strcmp(rfx_kernels()->like, "avx512") == 0;
+    const uint64_t of_a = 64 * 9 * 8 * 16; /* MACs of a row */
+    const uint64_t once = 64 * of_a + 64 * 64 * 9 * 16 * 16 + 64 * 9 * (16 + 64) * 64;
+    (void)state;
+    if (rfx_kernels()->conv == NULL) skip(); /* blocks of canonical panels are not grouped */
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct small_plan_case f = begin_two_scales(cases[i].bands);
+        struct rfx_group_attr groups[8];
+        int n = choose(f.graph, f.request.caches, 1, -1, groups);
+        assert_int_equal(groups[0].first, FIRST);
+        assert_int_equal(groups[0].last, LESS);
+        struct rfx_plan *plan = small_plan_case_make(&f);
+        f.request.groups = groups;
+        f.request.n_groups = n;
+        struct rfx_plan *all = small_plan_case_make(&f);
+        groups[0].first = SECOND;
+        struct rfx_plan *less = small_plan_case_make(&f);
+        assert_int_equal(all->macs, once + (uint64_t)(cases[i].rows_of_a - 64) * of_a);
+        assert_int_equal(less->macs, once);
+        assert_true(plan->cost <= all->cost);
+        if (known) assert_same_groups(plan, cases[i].pays ? all : less);
+        assert_true(plan->macs == once || (cases[i].pays && plan->macs == all->macs));
+        rfx_plan_free(plan);
+        rfx_plan_free(all);
+        rfx_plan_free(less);
+        small_plan_case_end(&f);
+    }
+}
+
+/* Of 130 MACs, 25 are computed again: 10 by a group that loses time, then 4, 5 and 6 by groups that
+ * save 0.5, 1 and 2 picoseconds for each. The second entry is no group. */
+static void few_macs(void **state) {
+    static const double gains[] = {-3.0, HUGE_VAL, 0.5, 2.0, 1.0}, again[] = {10, 0, 4, 6, 5};
+    static const struct {
+        double few, gain;
+    } cases[] = {{140, 0}, {120, 0}, {119, 0.5}, {116, 0.5},
+                 {111, 1}, {110, 2}, {105, 2},   {104, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_true(rfx_groups_least_gain(gains, again, 5, 130.0, cases[i].few) == cases[i].gain);
+    assert_true(rfx_groups_least_gain(gains, again, 0, 130.0, 1.0) == 0.0);
 }
 
 /* Groups of very narrow strips, which make much twice and so take longer than none, are kept where
@@ -401,6 +490,8 @@ int main(void) {
         cmocka_unit_test(failing_allocations),
         cmocka_unit_test(written_and_read),
         cmocka_unit_test(smallest_budgets),
+        cmocka_unit_test(halos_of_short_steps),
+        cmocka_unit_test(few_macs),
         cmocka_unit_test(given_groups),
         cmocka_unit_test(inner_nodes),
         cmocka_unit_test(never_much_slower),
