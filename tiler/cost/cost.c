@@ -83,17 +83,18 @@ static void describe_conv(const struct rfx_graph *graph, const struct rfx_node *
  * (depthwise); these are the factors of the products. */
 #define BYTES_DENSE 0.28
 #define BYTES_CHANNEL 0.3
-/* Such kernels go through their maps' bytes that many times as fast as those of float32, so that
- * the way to the shared cache is hidden less. Layers in groups are faster on a busy machine, and
- * take as long on a quiet one. */
+/* Integer kernels do more products than those of float32 for each byte of their maps, so that the
+ * way to the shared cache is hidden less: their bytes count that many times. So more of their
+ * layers are in groups, which are faster on a busy machine and take as long on a quiet one. */
 #define BYTES_SHOWN 4.0
 
 static void describe_int_conv(const struct rfx_node *node, struct rfx_cost_node *fact) {
     const struct rfx_conv_attr *a = &node->attr.conv;
     bool sums = a->groups != a->ic || a->oc != a->ic;
     int64_t icg = a->ic / a->groups, ocg = a->oc / a->groups;
-    const bool bytes = fact->by_bytes = rfx_kernels()->int_bytes;
+    const bool bytes = rfx_kernels()->int_bytes;
     double macs = (double)(a->oc * a->kh * a->kw * icg);
+    fact->of_bytes = true;
     if (sums)
         fact->pixel.n[RFX_COST_DIRECT_MAC] = macs * (bytes ? BYTES_DENSE : INT_DENSE);
     else
@@ -267,7 +268,7 @@ static void add_bytes(const struct rfx_cost_model *model, double bytes, double d
 static void add_map_bytes(const struct rfx_cost_model *model, int node, double bytes,
                           double distance, struct rfx_cost_counts *counts) {
     bool dense = model->nodes[node].dense;
-    if (model->nodes[node].by_bytes) bytes *= BYTES_SHOWN;
+    if (model->nodes[node].of_bytes) bytes *= BYTES_SHOWN;
     add_bytes(model, bytes, distance, dense ? RFX_COST_SHARED_BYTE : RFX_COST_PLAIN_BYTE,
               dense ? RFX_COST_AHEAD_BYTE : RFX_COST_DRAM_BYTE, counts);
 }

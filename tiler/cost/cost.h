@@ -72,7 +72,7 @@ struct rfx_cost_node {
     int64_t halo;                       /* rows of the first input that the next step reads again */
     bool dense;                         /* a convolution that sums over channels */
     bool by_units;       /* the direct kernels read its weights once per block of the input */
-    bool by_bytes;       /* computed by dot products of bytes */
+    bool of_bytes;       /* an integer convolution: its maps are of one byte an element */
     int64_t tile, tiles; /* edge of a Winograd tile in pixels, and number of tiles per reading of
                             the weights; 0: no tiles */
     double made;         /* number of transformed weights computed at each reading; 0: stored */
