@@ -313,6 +313,10 @@ static const struct rfx_cli_option points_rows[] = {
                    .ends = ".json .csv"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "summary-of", TEXT, summary_of, "NAME",
                    "output that is counted (default: the first that is a map)", .needs = "summary"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "within", TEXT, within, "AREAS",
+                   "write the summary once more for each polygon of this GeoJSON file, of the "
+                   "pixels whose centres lie inside; its coordinates are those of --coordinates",
+                   .needs = "summary"),
 };
 GROUP(rfx_cli_points_group, rfx_cli_heading_answers, points_rows);
 
@@ -342,9 +346,9 @@ static const struct rfx_cli_option answers_rows[] = {
                    "(default: map where the picture has one)",
                    .needs = "regions points summary boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
-                   "memory for regions that are not complete yet, a part of the budget (default "
-                   "8MiB with --memory, else no limit)",
-                   OF_ANSWER),
+                   "memory for regions that are not complete yet, or for the areas of --within, a "
+                   "part of the budget (default 8MiB with --memory, else no limit)",
+                   .needs = "regions within output as"),
 };
 GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 

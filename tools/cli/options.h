@@ -195,6 +195,7 @@ struct rfx_cli_answer_options {
     const char *points, *points_of;
     int64_t distance; /* 0: not given */
     const char *summary, *summary_of;
+    const char *within; /* file of areas */
     const char *boxes, *boxes_of, *head;
     struct rfx_cli_number score, overlap;
     int64_t most_boxes, class_count; /* 0: not given */
