@@ -108,6 +108,17 @@ static void centres_decide(void **state) {
     expect_pixels(&crossed, (const char *const[H]){"   #", "# ##", "# ##", "   #"});
 }
 
+/* An edge that moves to the right by a third of the smallest unit in each row, and is at the centre
+ * of pixel 0 on row 3. */
+static void edges_are_exact_between_units(void **state) {
+    (void)state;
+    const int64_t top = ONE / 2, low = top + H * ONE;
+    const struct shape steep = {
+        1, {{4, {{ONE / 2 - 1, top}, {2 * ONE, top}, {2 * ONE, low}, {ONE / 2 + 3, low}}}}};
+    expect_pixels(&steep, (const char *const[H]){"##", "##", "##", "##", " #", " #", " #", " #",
+                                                 " #", " #", " #", " #"});
+}
+
 static void what_is_outside_is_cut(void **state) {
     (void)state;
     const int64_t far = INT64_C(1) << (RFX_AREA_BITS + RFX_AREA_REACH_BITS);
@@ -251,6 +262,7 @@ static void every_failing_allocation_is_reported(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(centres_decide),
+        cmocka_unit_test(edges_are_exact_between_units),
         cmocka_unit_test(what_is_outside_is_cut),
         cmocka_unit_test(random_rings_have_the_pixels_of_the_rule),
         cmocka_unit_test(areas_share_out_the_pixels_of_their_borders),

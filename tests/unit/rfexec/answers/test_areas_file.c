@@ -89,7 +89,7 @@ static void forms_of_files_are_read(void **state) {
     /* Members in other orders, altitudes, spaces, members that nobody knows. */
     expect_areas(
         " { \"bbox\" : [ 1 , { \"type\" : [ [ ] , null ] } ] ,\r\n\t\"features\":[{\"geometry\":"
-        "{\"coordinates\":[[[[1,1,-7.5,3],[4.0e0,1,0],[4,3,1],[1,3,2],[1,1,-7.5]],"
+        "{\"coordinates\":[[[[1,1,-7.5,3],[1,3,0],[4.0e0,3,1],[4,1,2],[1,1,-7.5]],"
         "[[2,1],[3,1],[3,2],[2,2],[2,1]]],[[[5,0],[6,0],[6,1],[5,1],[5,0]]]],"
         "\"type\":\"MultiPolygon\"},\"id\":\"x\",\"type\":\"Feature\"}],"
         "\"type\":\"FeatureCollection\"} \n",
@@ -174,7 +174,9 @@ static void faults_are_named(void **state) {
         {RINGS("[[0,0],[1,0],[0,0]]"), "polygon 1, ring 1: it has fewer than 4 positions"},
         {RINGS("[[0,0],[1,0],[1,1],[0,0]],[[0,0],[1,0],[1,1],[0,0.5]]"),
          "polygon 1, ring 2: it is not closed"},
-        {RINGS("[[0,0],[1],[1,1],[0,0]]"), "ring 1: position 2 is no list of two or more numbers"},
+        {RINGS("[[0,\n0],[1],[1,1],[0,0]]"),
+         "line 2, feature 1: coordinates: polygon 1, ring 1: position 2 is no list of two or more "
+         "numbers"},
         {RINGS("[[0,0],[1,0],[1,\"1\"],[0,0]]"), "position 3 is no list of two or more numbers"},
         {RINGS("[0,0],[1,0],[1,1],[0,0]"), "position 1 is no list of two or more numbers"},
         {RINGS("[[0,0],[1,0],[1,NaN],[0,0]]"), "invalid token near 'NaN'"},

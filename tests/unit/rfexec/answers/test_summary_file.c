@@ -230,6 +230,16 @@ static void channels_are_counted_in_areas(void **state) {
                    "within,within_name," HEAD
                    "0,,0,,,,,-0.25,1.5,0.625,2\n"
                    "1,\"1\",0,,,,,-0.25,1.5,0.625,1\n");
+    /* Areas that are over before others begin. */
+    static const float column[5] = {1, 2, 3, 4, 5};
+    const struct rfx_tensor narrow = rfx_tensor_nhwc(1, 5, 1);
+    store_areas(AREA("", 0, 4, 1, 5) "," AREA("", 0, 0, 1, 1) "," AREA("", 0, 3, 1, 5));
+    expect_summary(&format, &narrow, RFX_ANSWER_CSV, column,
+                   "within,within_name," HEAD
+                   "0,,0,,,,,1,5,3,0\n"
+                   "1,\"1\",0,,,,,5,5,5,0\n"
+                   "2,\"2\",0,,,,,1,1,1,0\n"
+                   "3,\"3\",0,,,,,4,5,4.5,0\n");
     assert_int_equal(remove(AREAS), 0);
 }
 
