@@ -7,6 +7,7 @@
 #include "layers/kernels/exact_sum.h"
 #include "rfexec/answers/areas_file.h"
 #include "rfexec/answers/label_counts.h"
+#include "rfexec/answers/value_bins.h"
 
 #define LEAST_PAIRS INT64_C(1024)
 #define MOST_PAIRS (INT64_C(1) << 24)
@@ -24,8 +25,10 @@ struct rfx_area_counts {
     const struct rfx_area_span *spans; /* of the row */
     int64_t n_spans;
     struct rfx_area_channel *channels; /* [n, c]; NULL: the map has labels */
-    int32_t *owners;                   /* the area of each slot; -1: none */
-    int32_t *unused;                   /* slots without an owner */
+    struct rfx_answer_bins bins;
+    int64_t *in_bins; /* [n, c, counts of bins]; NULL: none are wanted */
+    int32_t *owners;  /* the area of each slot; -1: none */
+    int32_t *unused;  /* slots without an owner */
     int64_t slots, n_unused;
     unsigned char *sums;            /* an accumulator of c channels for each slot (exact_sum.h) */
     struct rfx_label_counts *pairs; /* of labels area * 2^32 + label */
@@ -34,10 +37,12 @@ struct rfx_area_counts {
     const struct rfx_label_count *listed;
 };
 
-static size_t bytes_of(int64_t n, int64_t slots, int64_t c, enum rfx_label_source source) {
+static size_t bytes_of(int64_t n, int64_t slots, int64_t c, enum rfx_label_source source,
+                       const struct rfx_answer_bins *bins) {
     size_t items = sizeof(struct rfx_area_counts) + (size_t)n * sizeof(struct item);
     if (source == RFX_LABELS_GIVEN) return items;
-    return items + (size_t)(n * c) * sizeof(struct rfx_area_channel) +
+    size_t counts = (size_t)rfx_value_counts(bins) * sizeof(int64_t);
+    return items + (size_t)(n * c) * (sizeof(struct rfx_area_channel) + counts) +
            (size_t)slots * (2 * sizeof(int32_t) + rfx_exact_sum_bytes(c));
 }
 
@@ -46,7 +51,8 @@ size_t rfx_area_counts_bytes(const struct rfx_output_format *format, const struc
     size_t n;
     if (format->answer.most_bytes > 0) return format->answer.most_bytes;
     size_t list = rfx_area_list_bytes(format->answer.within, &n);
-    return list + bytes_of((int64_t)n, (int64_t)n, map->c, source) + RFX_ANSWER_BYTES;
+    return list + bytes_of((int64_t)n, (int64_t)n, map->c, source, &format->answer.bins) +
+           RFX_ANSWER_BYTES;
 }
 
 static enum rfx_status too_small(size_t bytes, size_t most, struct rfx_error *err) {
@@ -77,6 +83,10 @@ static enum rfx_status make_channels(struct rfx_area_counts *counts, struct rfx_
     if (counts->channels == NULL || counts->owners == NULL || counts->unused == NULL ||
         counts->sums == NULL)
         return rfx_memory_fail(mem, "sums of areas", sums, err);
+    size_t bins = (size_t)(all * rfx_value_counts(&counts->bins));
+    if (bins > 0) counts->in_bins = rfx_memory_calloc(mem, bins, sizeof *counts->in_bins);
+    if (bins > 0 && counts->in_bins == NULL)
+        return rfx_memory_fail(mem, "bins of areas", bins * sizeof *counts->in_bins, err);
     for (int64_t i = 0; i < all; i++)
         counts->channels[i] =
             (struct rfx_area_channel){.values = RFX_NO_CHANNEL_VALUES, .mean = NAN};
@@ -91,7 +101,8 @@ static enum rfx_status make_tables(struct rfx_area_counts *counts, enum rfx_labe
                                    size_t most, struct rfx_error *err) {
     counts->n = rfx_areas_count(counts->list.areas);
     counts->slots = rfx_areas_most_at_once(counts->list.areas);
-    size_t used = counts->list.bytes + bytes_of(counts->n, counts->slots, counts->c, source);
+    size_t used =
+        counts->list.bytes + bytes_of(counts->n, counts->slots, counts->c, source, &counts->bins);
     if (most > 0 && used > most) return too_small(used, most, err);
     counts->items = rfx_memory_calloc(counts->mem, (size_t)counts->n, sizeof *counts->items);
     if (counts->items == NULL)
@@ -110,6 +121,7 @@ enum rfx_status rfx_area_counts_open(struct rfx_memory *mem, const struct rfx_ou
     if (counts == NULL) return rfx_memory_fail(mem, "counts of areas", sizeof *counts, err);
     counts->mem = mem;
     counts->c = map->c;
+    counts->bins = format->answer.bins;
     enum rfx_status status =
         rfx_area_list_read(&counts->list, mem, &format->answer, text, map, err);
     if (status == RFX_OK)
@@ -165,6 +177,19 @@ enum rfx_status rfx_area_counts_labels(struct rfx_area_counts *counts,
     return status;
 }
 
+static int64_t *bins_of(const struct rfx_area_counts *counts, int64_t area, int64_t channel) {
+    if (counts->in_bins == NULL) return NULL;
+    return counts->in_bins + (area * counts->c + channel) * rfx_value_counts(&counts->bins);
+}
+
+static void count_bins(struct rfx_area_counts *counts, const struct rfx_area_span *span,
+                       const float *values) {
+    for (int64_t x = span->x0; x < span->x1; x++)
+        for (int64_t k = 0; k < counts->c; k++)
+            rfx_value_count(&counts->bins, values[x * counts->c + k],
+                            bins_of(counts, span->area, k));
+}
+
 void rfx_area_counts_values(struct rfx_area_counts *counts, const float *values) {
     int64_t c = counts->c;
     for (int64_t i = 0; i < counts->n_spans; i++) {
@@ -174,6 +199,7 @@ void rfx_area_counts_values(struct rfx_area_counts *counts, const float *values)
         for (int64_t x = span->x0; x < span->x1; x++)
             for (int64_t k = 0; k < c; k++)
                 (void)rfx_channel_values_add(&channels[k].values, *value++);
+        if (counts->in_bins != NULL) count_bins(counts, span, values);
     }
 }
 
@@ -226,7 +252,8 @@ struct rfx_area_count rfx_area_counts_of(const struct rfx_area_counts *counts, i
         .number = counts->list.titles[k].number,
         .name = rfx_area_name(&counts->list, k),
         .pixels = counts->items[k].pixels,
-        .channels = counts->channels != NULL ? counts->channels + k * counts->c : NULL};
+        .channels = counts->channels != NULL ? counts->channels + k * counts->c : NULL,
+        .bins = bins_of(counts, k, 0)};
 }
 
 bool rfx_area_counts_next(struct rfx_area_counts *counts, int64_t k, int64_t *label,
@@ -248,6 +275,7 @@ void rfx_area_counts_free(struct rfx_area_counts *counts) {
     rfx_label_counts_free(counts->pairs);
     rfx_memory_release(counts->mem, counts->items);
     rfx_memory_release(counts->mem, counts->channels);
+    rfx_memory_release(counts->mem, counts->in_bins);
     rfx_memory_release(counts->mem, counts->owners);
     rfx_memory_release(counts->mem, counts->unused);
     rfx_memory_release(counts->mem, counts->sums);

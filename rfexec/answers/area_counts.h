@@ -39,6 +39,7 @@ struct rfx_area_count {
     const char *name; /* UTF-8, not printable; NULL: none */
     int64_t pixels;
     const struct rfx_area_channel *channels; /* NULL: the map has labels */
+    const int64_t *bins; /* counts of each channel (value_bins.h); NULL: none are wanted */
 };
 
 struct rfx_area_counts;

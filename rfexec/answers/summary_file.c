@@ -11,6 +11,7 @@
 #include "rfexec/answers/area_counts.h"
 #include "rfexec/answers/label_counts.h"
 #include "rfexec/answers/label_rows.h"
+#include "rfexec/answers/value_bins.h"
 
 struct rfx_summary_file {
     struct rfx_memory *mem;
@@ -21,7 +22,9 @@ struct rfx_summary_file {
     struct rfx_label_counts *labels;     /* NULL: there are no classes */
     struct rfx_channel_values *channels; /* NULL: the map has labels */
     void *sums;                          /* an accumulator of all channels (exact_sum.h) */
-    struct rfx_area_counts *areas;       /* NULL: none are wanted */
+    struct rfx_answer_bins bins;
+    int64_t *in_bins;              /* [channels, counts of bins]; NULL: none are wanted */
+    struct rfx_area_counts *areas; /* NULL: none are wanted */
 };
 
 #define MOST_PIXELS (INT64_C(1) << 40) /* of an exact sum */
@@ -34,11 +37,18 @@ enum rfx_status rfx_summary_file_check(const struct rfx_output_format *format,
                         "%s: a summary counts up to 2^40 pixels, and the map is %" PRId64
                         " x %" PRId64,
                         path, map->h, map->w);
+    if (format->answer.bins.n > 0 && rfx_label_source_of(format, map) == RFX_LABELS_GIVEN)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: --bins is for values, and the map has labels, which are counted one "
+                        "by one",
+                        path);
     return rfx_label_thresholds_check(&format->answer, map, path, err);
 }
 
-static size_t channels_bytes(const struct rfx_tensor *map) {
-    return (size_t)map->c * sizeof(struct rfx_channel_values) + rfx_exact_sum_bytes(map->c);
+static size_t channels_bytes(const struct rfx_output_format *format, const struct rfx_tensor *map) {
+    size_t counts = (size_t)rfx_value_counts(&format->answer.bins) * sizeof(int64_t);
+    return (size_t)map->c * (sizeof(struct rfx_channel_values) + counts) +
+           rfx_exact_sum_bytes(map->c);
 }
 
 size_t rfx_summary_file_bytes(const struct rfx_output_format *format,
@@ -47,7 +57,7 @@ size_t rfx_summary_file_bytes(const struct rfx_output_format *format,
     return sizeof(struct rfx_summary_file) + rfx_answer_text_bytes(&format->answer) +
            rfx_label_rows_bytes(format, map) +
            (source != RFX_LABELS_NONE ? rfx_label_counts_bytes(RFX_LABEL_COUNTS) : 0) +
-           (source != RFX_LABELS_GIVEN ? channels_bytes(map) : 0) +
+           (source != RFX_LABELS_GIVEN ? channels_bytes(format, map) : 0) +
            (format->answer.within != NULL ? rfx_area_counts_bytes(format, map) : 0);
 }
 
@@ -59,6 +69,10 @@ static enum rfx_status make_channels(struct rfx_summary_file *file, struct rfx_e
     file->sums = rfx_memory_alloc(file->mem, bytes);
     if (file->channels == NULL || file->sums == NULL)
         return rfx_memory_fail(file->mem, "sums of a summary", bytes, err);
+    size_t bins = (size_t)(c * rfx_value_counts(&file->bins));
+    if (bins > 0) file->in_bins = rfx_memory_calloc(file->mem, bins, sizeof *file->in_bins);
+    if (bins > 0 && file->in_bins == NULL)
+        return rfx_memory_fail(file->mem, "bins", bins * sizeof *file->in_bins, err);
     (void)rfx_exact_sum_reset(file->sums, c);
     for (int64_t k = 0; k < c; k++) file->channels[k] = RFX_NO_CHANNEL_VALUES;
     return RFX_OK;
@@ -73,6 +87,7 @@ enum rfx_status rfx_summary_file_open(struct rfx_memory *mem, const char *path,
     file->mem = mem;
     file->form = form;
     file->pixels = map->h * map->w;
+    file->bins = format->answer.bins;
     enum rfx_status status = rfx_answer_text_open(&file->text, mem, path, &format->answer,
                                                   &format->place, format->geo, err);
     if (status == RFX_OK) status = rfx_label_rows_open(&file->rows, mem, format, map, err);
@@ -90,13 +105,20 @@ enum rfx_status rfx_summary_file_open(struct rfx_memory *mem, const char *path,
     return RFX_OK;
 }
 
+static int64_t *bins_of(const struct rfx_summary_file *file, int64_t channel) {
+    if (file->in_bins == NULL) return NULL;
+    return file->in_bins + channel * rfx_value_counts(&file->bins);
+}
+
 /* Adds the row's values to the channels. NaN is counted and replaced by 0, which adds nothing. */
 static void add_values(struct rfx_summary_file *file) {
     int64_t c = file->rows.channels;
     float *value = file->rows.values;
     for (int64_t x = 0; x < file->rows.w; x++)
-        for (int64_t k = 0; k < c; k++, value++)
+        for (int64_t k = 0; k < c; k++, value++) {
+            if (file->in_bins != NULL) rfx_value_count(&file->bins, *value, bins_of(file, k));
             if (rfx_channel_values_add(&file->channels[k], *value)) *value = 0.0F;
+        }
     rfx_exact_sum_add(file->sums, file->rows.values, file->rows.w);
 }
 
@@ -125,13 +147,15 @@ struct entry {
     int64_t pixels; /* -1: there are no classes */
     int64_t all;    /* pixels of the map or of the area */
     const struct rfx_channel_values *channel;
-    double mean; /* NaN: there is no value */
+    const int64_t *bins; /* NULL: none are wanted */
+    double mean;         /* NaN: there is no value */
 };
 
 static struct entry entry_of(struct rfx_summary_file *file, int64_t label, int64_t pixels) {
     struct entry entry = {.label = label, .pixels = pixels, .all = file->pixels};
     if (file->channels == NULL) return entry;
     entry.channel = &file->channels[label];
+    entry.bins = bins_of(file, label);
     int64_t values = file->pixels - entry.channel->nan;
     entry.mean = values > 0 ? rfx_exact_sum_total(file->sums, label) / (double)values : NAN;
     return entry;
@@ -157,6 +181,15 @@ static const char *name_of(const struct rfx_area_count *area, char name[AREA_NAM
     return name;
 }
 
+static void put_bins(struct rfx_summary_file *file, const int64_t *counts) {
+    struct rfx_answer_text *text = &file->text;
+    int64_t n = file->bins.n;
+    rfx_answer_put(text, ",\"below\":%" PRId64 ",\"bins\":[", counts[0]);
+    for (int64_t k = 1; k <= n; k++)
+        rfx_answer_put(text, "%s%" PRId64, k > 1 ? "," : "", counts[k]);
+    rfx_answer_put(text, "],\"above\":%" PRId64, counts[n + 1]);
+}
+
 static void put_object(struct rfx_summary_file *file, const struct entry *entry, bool first) {
     struct rfx_answer_text *text = &file->text;
     const char *name = rfx_answer_name(text, entry->label);
@@ -180,6 +213,7 @@ static void put_object(struct rfx_summary_file *file, const struct entry *entry,
         rfx_answer_number(text, entry->mean);
         rfx_answer_put(text, ",\"nan\":%" PRId64, entry->channel->nan);
     }
+    if (entry->bins != NULL) put_bins(file, entry->bins);
     rfx_answer_put(text, "}");
 }
 
@@ -214,10 +248,13 @@ static void put_line(struct rfx_summary_file *file, const struct rfx_area_count 
         rfx_answer_float(text, end_of(entry, entry->channel->largest));
         rfx_answer_put(text, ",");
         rfx_answer_number(text, entry->mean);
-        rfx_answer_put(text, ",%" PRId64 "\n", entry->channel->nan);
+        rfx_answer_put(text, ",%" PRId64, entry->channel->nan);
     } else {
-        rfx_answer_put(text, ",,,\n");
+        rfx_answer_put(text, ",,,");
     }
+    for (int64_t k = 0; entry->bins != NULL && k < rfx_value_counts(&file->bins); k++)
+        rfx_answer_put(text, ",%" PRId64, entry->bins[k]);
+    rfx_answer_put(text, "\n");
 }
 
 static void put_entry(struct rfx_summary_file *file, const struct rfx_area_count *area,
@@ -256,11 +293,13 @@ static void put_area_classes(struct rfx_summary_file *file, int64_t k,
             put_entry(file, area, &entry, i == 0);
     for (int64_t i = 0; area->channels != NULL && i < file->rows.channels; i++) {
         const struct rfx_area_channel *channel = &area->channels[i];
-        entry = (struct entry){.label = i,
-                               .pixels = file->labels != NULL ? channel->pixels : -1,
-                               .all = area->pixels,
-                               .channel = &channel->values,
-                               .mean = channel->mean};
+        entry = (struct entry){
+            .label = i,
+            .pixels = file->labels != NULL ? channel->pixels : -1,
+            .all = area->pixels,
+            .channel = &channel->values,
+            .bins = area->bins != NULL ? area->bins + i * rfx_value_counts(&file->bins) : NULL,
+            .mean = channel->mean};
         put_entry(file, area, &entry, i == 0);
     }
 }
@@ -291,16 +330,36 @@ static void put_areas(struct rfx_summary_file *file) {
     }
 }
 
+/* Writes the edges of the bins as a list, or as names of columns. */
+static void put_edges(struct rfx_summary_file *file) {
+    struct rfx_answer_text *text = &file->text;
+    const struct rfx_answer_bins *bins = &file->bins;
+    bool json = file->form == RFX_ANSWER_JSON;
+    rfx_answer_put(text, json ? ",\"bins\":[" : ",below_");
+    if (!json) rfx_answer_number(text, bins->low);
+    for (int64_t k = 0; k <= bins->n; k++) {
+        if (json)
+            rfx_answer_put(text, k > 0 ? "," : "");
+        else
+            rfx_answer_put(text, k < bins->n ? ",from_" : ",above_");
+        rfx_answer_number(text, rfx_value_edge(bins, k));
+    }
+    if (json) rfx_answer_put(text, "]");
+}
+
 enum rfx_status rfx_summary_file_commit(struct rfx_summary_file *file, struct rfx_error *err) {
     struct rfx_answer_text *text = &file->text;
     if (file->form == RFX_ANSWER_JSON) {
         rfx_answer_put(text, "{");
         put_size(file, file->pixels);
         if (text->epsg != 0) rfx_answer_put(text, ",\"epsg\":%d", text->epsg);
+        if (file->bins.n > 0) put_edges(file);
         rfx_answer_put(text, ",\"classes\":[");
     } else {
         rfx_answer_put(text, file->areas != NULL ? "within,within_name," : "");
-        rfx_answer_put(text, "label,name,pixels,area,share,smallest,largest,mean,nan\n");
+        rfx_answer_put(text, "label,name,pixels,area,share,smallest,largest,mean,nan");
+        if (file->bins.n > 0) put_edges(file);
+        rfx_answer_put(text, "\n");
     }
     put_classes(file);
     if (file->areas != NULL) put_areas(file);
@@ -319,6 +378,7 @@ void rfx_summary_file_free(struct rfx_summary_file *file) {
     rfx_label_counts_free(file->labels);
     rfx_memory_release(file->mem, file->channels);
     rfx_memory_release(file->mem, file->sums);
+    rfx_memory_release(file->mem, file->in_bins);
     rfx_label_rows_close(&file->rows);
     rfx_answer_text_close(&file->text);
     rfx_memory_release(file->mem, file);

@@ -70,7 +70,7 @@ static int set_up(void **state) {
            "run labels.onnx synthetic:131x170 --summary labels.csv --regions regions.csv "
            "--all-labels");
     expect(0, RUN FOUND "--regions areas.geojson");
-    expect(0, RUN "--summary areas.json --within areas.geojson");
+    expect(0, RUN "--summary areas.json --within areas.geojson --bins 7,0,1");
     return 0;
 }
 
@@ -101,7 +101,7 @@ static void test_files_are_the_same_for_every_plan(void **state) {
         expect(0, command);
         assert_same_files("labels.csv", "one.csv");
         (void)snprintf(command, sizeof command,
-                       RUN "--summary one.json --within areas.geojson --threads 2 %s",
+                       RUN "--summary one.json --within areas.geojson --bins 7,0,1 %s",
                        i < 6 ? plans[i] : "--bands 7");
         expect(0, command);
         assert_same_files("areas.json", "one.json");
@@ -257,7 +257,7 @@ static void test_areas_of_regions_have_their_pixels(void **state) {
     }
 }
 
-static void test_areas_have_names_and_a_budget(void **state) {
+static void test_areas_and_bins_are_checked(void **state) {
     (void)state;
     write_file("names.geojson",
                "{\"type\":\"Feature\",\"id\":\"west\",\"geometry\":{\"type\":\"Polygon\","
@@ -280,6 +280,15 @@ static void test_areas_have_names_and_a_budget(void **state) {
     expect_says(2, RUN "--summary no.csv --within names.geojson --coordinates map",
                 "coordinate system");
     expect_says(2, RUN "-o map.npy --within names.geojson", "--summary");
+    expect_says(2, "run labels.onnx synthetic:131x170 --summary no.csv --bins 4,0,1", "labels");
+    expect_says(2, RUN "-o map.npy --bins 4,0,1", "--summary");
+    static const char *const wrong[] = {"4",       "4,1",     "0,0,1",   "70000,0,1",      "4,1,1",
+                                        "4,0,1,2", "4,nan,1", "4,0,inf", "4,-1e308,1e308", "4,,1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+        char command[200];
+        (void)snprintf(command, sizeof command, RUN "--summary no.csv --bins %s", wrong[i]);
+        expect_says(2, command, "such as 10,0,1");
+    }
     expect_says(5, RUN "--summary no.csv --within none.geojson", "none.geojson");
     expect_says(3, RUN "--summary no.csv --within all.csv", "areas 'all.csv': line 1");
     expect_says(2, RUN "--summary no.csv --within .", "areas");
@@ -356,7 +365,7 @@ int main(void) {
         cmocka_unit_test(test_summary_has_the_pixels_of_regions),
         cmocka_unit_test(test_places_are_those_of_the_picture),
         cmocka_unit_test(test_areas_of_regions_have_their_pixels),
-        cmocka_unit_test(test_areas_have_names_and_a_budget),
+        cmocka_unit_test(test_areas_and_bins_are_checked),
         cmocka_unit_test(test_plan_counts_the_points),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };

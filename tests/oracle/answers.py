@@ -8,7 +8,7 @@ Runs in the working directory, on networks that pass their input through: as lab
   rasterio.features.shapes.
 - Points of random maps of floats with ties and NaN: scipy.ndimage.maximum_filter over the window, and over
   the pixels of the window before the middle.
-- Summaries: numpy.unique, numpy.nanmin, numpy.nanmax, math.fsum.
+- Summaries: numpy.unique, numpy.nanmin, numpy.nanmax, math.fsum, numpy.histogram.
 - Counts in areas: polygons with holes and MultiPolygons of random corners, whose pixels are those of
   rasterio.features.geometry_mask (GDAL) and of shapely.contains_xy for the pixels' middles, in coordinates of
   pixels and of GeoTIFFs; regions of a file that are read again.
@@ -221,9 +221,22 @@ def point_case(program, rng, what):
              for f in features]
     check(found == [([x + 0.5, y + 0.5], k, values[k, y, x]) for y, x, k in expected],
           f"{what}: {len(found)} points, SciPy says {len(expected)}")
-    rfexec(program, "run", network, "values.npy", "--summary", "values.json", *options[:1], *plan(rng, min(h, w)))
+    ends = sorted(float(v) for v in rng.choice([-3, -1.7, -0.1, 0, 0.3, 1, 1e-3, 2.5], 2, replace=False))
+    bins = ["--bins", f"{rng.integers(1, 40)},{ends[0]},{ends[1]}"]
+    rfexec(program, "run", network, "values.npy", "--summary", "values.json", *options[:1], *bins,
+           *plan(rng, min(h, w)))
     limits = thresholds if len(thresholds) == c else thresholds * c
-    check_values(values, limits, read_geojson("values.json")["classes"], what)
+    document = read_geojson("values.json")
+    check_values(values, limits, document["classes"], what)
+    check_bins(values, document["bins"], document["classes"], what)
+
+
+def check_bins(values, edges, classes, what):
+    for entry, one in zip(classes, values):
+        real = one[~np.isnan(one)].astype(float)
+        mine = [entry["below"], *entry["bins"], entry["above"]]
+        theirs = [(real < edges[0]).sum(), *np.histogram(real, edges)[0], (real > edges[-1]).sum()]
+        check(mine == theirs, f"{what}: bins {mine}, NumPy says {theirs}")
 
 
 def check_values(values, limits, classes, what):
@@ -302,11 +315,13 @@ def value_area_case(program, rng, what):
     save("values.npy", values)
     save_areas("areas.geojson", areas, range(8))
     rfexec(program, "run", f"through_{c}.onnx", "values.npy", "--summary", "areas.json", "--within", "areas.geojson",
-           "--threshold", "0.5", *plan(rng, min(h, w)))
+           "--threshold", "0.5", "--bins", "9,-2,2.3", *plan(rng, min(h, w)))
+    document = read_geojson("areas.json")
     x, y = np.meshgrid(np.arange(w) + 0.5, np.arange(h) + 0.5)
-    for k, (area, one) in enumerate(zip(areas, read_geojson("areas.json")["within"])):
+    for k, (area, one) in enumerate(zip(areas, document["within"])):
         inside = shapely.contains_xy(area, x, y)
         check_values(values[:, inside], [0.5] * c, one["classes"], f"{what}, area {k}")
+        check_bins(values[:, inside], document["bins"], one["classes"], f"{what}, area {k}")
 
 
 # ---- Places ----

@@ -313,6 +313,10 @@ static const struct rfx_cli_option points_rows[] = {
                    .ends = ".json .csv"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "summary-of", TEXT, summary_of, "NAME",
                    "output that is counted (default: the first that is a map)", .needs = "summary"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "bins", BINS, bins, "N,LOW,HIGH",
+                   "add a histogram of each channel to the summary: numbers of values in N equal "
+                   "bins from LOW to HIGH, below and above (not for maps of labels)",
+                   .needs = "summary"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "within", TEXT, within, "AREAS",
                    "write the summary once more for each polygon of this GeoJSON file, of the "
                    "pixels whose centres lie inside; its coordinates are those of --coordinates",

@@ -73,6 +73,7 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
                                         .least_area = options->least_area,
                                         .distance = options->distance};
     answer.within = options->within;
+    answer.bins = options->bins;
     if (is_word(options->coordinates, "pixels")) answer.coordinates = RFX_ANSWER_PIXELS;
     if (is_word(options->coordinates, "map")) answer.coordinates = RFX_ANSWER_MAP;
     answer.head = options->head;

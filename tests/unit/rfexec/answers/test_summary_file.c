@@ -243,6 +243,34 @@ static void channels_are_counted_in_areas(void **state) {
     assert_int_equal(remove(AREAS), 0);
 }
 
+static void values_are_counted_in_bins(void **state) {
+    (void)state;
+    static const float values[2][4] = {{NAN, -0.25F, 1.5F, 2}, {0, 1, 0.5F, INFINITY}};
+    const struct rfx_tensor map = rfx_tensor_nhwc(1, 2, 4), two = rfx_tensor_nhwc(2, 2, 2);
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    format.answer.bins = (struct rfx_answer_bins){2, 0, 1};
+    expect_summary(&format, &two, RFX_ANSWER_CSV, values,
+                   "label,name,pixels,area,share,smallest,largest,mean,nan,below_0,from_0,from_0.5,"
+                   "above_1\n"
+                   "0,,0,0,0,0,1.5,0.6666666666666666,1,0,1,1,1\n"
+                   "1,,3,3,0.75,-0.25,null,null,0,1,0,1,2\n");
+    format.answer.within = AREAS;
+    store_areas(AREA("", 1, 0, 3, 2));
+    expect_summary(&format, &map, RFX_ANSWER_JSON, values,
+                   "{\"pixels\":8,\"area\":8,\"bins\":[0,0.5,1],\"classes\":[\n"
+                   "{\"label\":0,\"smallest\":-0.25,\"largest\":null,\"mean\":null,\"nan\":1,"
+                   "\"below\":1,\"bins\":[1,2],\"above\":3}\n],\"within\":[\n"
+                   "{\"number\":1,\"name\":\"1\",\"pixels\":4,\"area\":4,\"classes\":[\n"
+                   "{\"label\":0,\"smallest\":-0.25,\"largest\":1.5,\"mean\":0.6875,\"nan\":0,"
+                   "\"below\":1,\"bins\":[0,2],\"above\":1}]}\n]}\n");
+    assert_int_equal(remove(AREAS), 0);
+    struct rfx_error err = {{0}};
+    format.stored = (struct rfx_stored){.type = RFX_TYPE_INT64};
+    assert_int_equal(rfx_summary_file_check(&format, &map, PATH, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.text, "--bins"));
+}
+
 static void memory_of_areas_is_limited(void **state) {
     (void)state;
     const struct rfx_tensor wide = rfx_tensor_nhwc(1, 1, 5000), deep = rfx_tensor_nhwc(9, 1, 1);
@@ -365,7 +393,8 @@ static void every_failing_allocation_is_reported(void **state) {
     assert_true(test_fail_each_allocation(build_points, &format) >= 8);
     store_areas(AREA("", 0, 0, 4, 1));
     format.answer.within = AREAS;
-    assert_true(test_fail_each_allocation(build_summary, &format) >= 20);
+    format.answer.bins = (struct rfx_answer_bins){2, 0, 1};
+    assert_true(test_fail_each_allocation(build_summary, &format) >= 22);
     assert_int_equal(remove(AREAS), 0);
 }
 
@@ -376,6 +405,7 @@ int main(void) {
         test_in_folder(one_channel_of_floats_has_values_only, FOLDER),
         test_in_folder(labels_are_counted_in_areas, FOLDER),
         test_in_folder(channels_are_counted_in_areas, FOLDER),
+        test_in_folder(values_are_counted_in_bins, FOLDER),
         test_in_folder(memory_of_areas_is_limited, FOLDER),
         test_in_folder(what_cannot_be_counted_is_refused, FOLDER),
         test_in_folder(points_are_middles_of_pixels, FOLDER),
