@@ -255,6 +255,14 @@ static void values_are_counted_in_bins(void **state) {
                    "0,,0,0,0,0,1.5,0.6666666666666666,1,0,1,1,1\n"
                    "1,,3,3,0.75,-0.25,null,null,0,1,0,1,2\n");
     format.answer.within = AREAS;
+    store_areas(AREA("", 0, 1, 2, 2));
+    expect_summary(&format, &two, RFX_ANSWER_CSV, values,
+                   "within,within_name,label,name,pixels,area,share,smallest,largest,mean,nan,"
+                   "below_0,from_0,from_0.5,above_1\n"
+                   "0,,0,,0,0,0,0,1.5,0.6666666666666666,1,0,1,1,1\n"
+                   "0,,1,,3,3,0.75,-0.25,null,null,0,1,0,1,2\n"
+                   "1,\"1\",0,,0,0,0,0,0.5,0.25,0,0,1,1,0\n"
+                   "1,\"1\",1,,2,2,1,1,null,null,0,0,0,1,1\n");
     store_areas(AREA("", 1, 0, 3, 2));
     expect_summary(&format, &map, RFX_ANSWER_JSON, values,
                    "{\"pixels\":8,\"area\":8,\"bins\":[0,0.5,1],\"classes\":[\n"
@@ -263,8 +271,16 @@ static void values_are_counted_in_bins(void **state) {
                    "{\"number\":1,\"name\":\"1\",\"pixels\":4,\"area\":4,\"classes\":[\n"
                    "{\"label\":0,\"smallest\":-0.25,\"largest\":1.5,\"mean\":0.6875,\"nan\":0,"
                    "\"below\":1,\"bins\":[0,2],\"above\":1}]}\n]}\n");
-    assert_int_equal(remove(AREAS), 0);
+    /* 400,000 bytes for the map, and as many for the area. */
     struct rfx_error err = {{0}};
+    format.answer.bins.n = 50000;
+    format.answer.most_bytes = 402000;
+    assert_int_equal(summarise(&format, &map, RFX_ANSWER_JSON, values, &err), RFX_OK);
+    (void)read_file();
+    format.answer.most_bytes = 399000;
+    assert_int_equal(summarise(&format, &map, RFX_ANSWER_JSON, values, &err),
+                     RFX_STATUS_BUDGET_IMPOSSIBLE);
+    assert_int_equal(remove(AREAS), 0);
     format.stored = (struct rfx_stored){.type = RFX_TYPE_INT64};
     assert_int_equal(rfx_summary_file_check(&format, &map, PATH, &err),
                      RFX_STATUS_INVALID_ARGUMENT);

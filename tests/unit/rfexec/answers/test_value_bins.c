@@ -35,6 +35,12 @@ static void ends_and_edges_by_hand(void **state) {
     rfx_value_count(&tenths, 0.3F, tens);
     rfx_value_count(&tenths, 0.7F, tens);
     assert_true(tens[4] == 1 && tens[7] == 1);
+    /* 1 / 49 * 49 is less than 1 in double, and -1e-17 + 1 is 1. */
+    const struct rfx_answer_bins prime = {49, 0, 49}, halves = {2, -1, 1};
+    int64_t of_prime[51] = {0}, of_halves[4] = {0};
+    rfx_value_count(&prime, 1, of_prime);
+    rfx_value_count(&halves, -1e-17F, of_halves);
+    assert_true(of_prime[2] == 1 && of_halves[1] == 1);
 }
 
 /* Values on edges and beside them, where a division alone may miss the bin. */
