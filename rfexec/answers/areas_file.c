@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "layers/core/descriptor.h"
 #include "rfexec/output/name_list.h"
@@ -51,10 +52,12 @@ static size_t bytes_of(const struct signs *signs) {
 size_t rfx_area_list_bytes(const char *path, size_t *areas) {
     char piece[4096];
     struct signs signs = {0};
+    struct stat at;
     size_t n;
     *areas = 0;
+    if (stat(path, &at) != 0 || !S_ISREG(at.st_mode)) return 0; /* reading the areas will fail */
     FILE *file = rfx_descriptor_stream(path);
-    if (file == NULL) return 0; /* opening the output will fail */
+    if (file == NULL) return 0;
     while (signs.bytes <= MOST_BYTES && (n = fread(piece, 1, sizeof piece, file)) > 0)
         count_signs(&signs, piece, n);
     (void)fclose(file);
