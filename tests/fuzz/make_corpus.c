@@ -385,6 +385,7 @@ static void make_texts(void) {
 
 static void make_areas(void) {
     save_text("areas", "polygon", SQUARE("Polygon", "[", "]"));
+    save_text("areas", "behind", SQUARE("Polygon", "[", "]") " {}");
     save_text("areas", "feature",
               "{\"type\":\"Feature\",\"id\":7,\"bbox\":[0,0,1,1],\"geometry\":" SQUARE(
                   "MultiPolygon", "[[", "],[[[-1e9,-3],[9,2.125],[3,1e9],[-1e9,-3]]]]") "}");
