@@ -84,6 +84,19 @@ run_counted() {
     return "$code"
 }
 
+# start_beside COMMAND ...: runs a command of one thread beside what follows. finish_beside NAME waits
+# for it, prints what it printed and counts it as run_counted does.
+start_beside() {
+    beside=$(mktemp)
+    { code=0 && "$@" >"$beside" 2>&1 || code=$?; echo $code >"$beside.code"; } &
+}
+
+finish_beside() {
+    wait
+    run_counted "$1" sh -c "cat $beside; exit $(cat "$beside.code")" || true
+    rm -f "$beside" "$beside.code"
+}
+
 # The last line; fails when a test failed or none was run.
 report_counts() {
     if [ -n "$own_failures" ] && [ -s "$own_failures" ]; then

@@ -12,9 +12,11 @@ cd "$(dirname "$0")/.."
 jobs=$(nproc)
 run_counted "long tests" \
     ctest --preset release -L '^long$' -E '^test_mpi$' -j "$jobs" || true # test_mpi: below
+start_beside sh -c "cd build/tests/cli/test_faults_files && RFX_CASES=2000 ../test_faults"
 run_counted "comparison with rasterio" sh tests/oracle/pictures.sh build || true
 run_counted "answers beside SciPy and rasterio" \
     sh tests/oracle/answers.sh build --cases 4 --large || true
+finish_beside "every call that can fail, failing"
 cmake --preset dev
 # The sanitized build below compiles the tests without any warning.
 run_counted "build without warnings" \
@@ -46,9 +48,6 @@ else
     echo "== ranks of MPI: skipped, needs libopenmpi-dev and openmpi-bin"
 fi
 
-run_counted "every call that can fail, failing" \
-    sh -c "cd build/tests/cli/test_faults_files && RFX_CASES=2000 ../test_faults" || true
-
 at=tests/acceptance
 run_counted "matrix of cores, threads and tiles" \
     env SIZE=513x769 TILES="4x4 1x7" \
@@ -71,6 +70,7 @@ run_counted "smallest budgets of every network: what is named and what is used" 
     || true
 run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
     build/tests/make_packing chains-gone-30 windows-gone spirals || true
+start_beside sh tools/test_site.sh
 # The virtual environment of tests/oracle/run.sh.
 if [ -x build/oracle-venv/bin/python ]; then
     run_counted "8-bit operators beside ONNX Runtime" \
@@ -80,11 +80,11 @@ else
 fi
 run_counted "random networks of bytes" \
     python3 $at/random_quantised.py --networks 400 --seed 50000 build/tests/suites || true
+finish_beside "documentation without warnings"
 run_counted "random runs and kills" \
     sh tools/scripts/soak.sh --runs 30 --smallest 5 --kills 30 --seconds 60 build/rfexec || true
 run_counted "fuzzing of every parser and the public header" \
     sh tests/fuzz/run.sh "${RFX_FUZZ_SECONDS:-10}" || true
-run_counted "documentation without warnings" sh tools/test_site.sh || true
 run_counted "minimal library, and each part left out" sh tools/test_minimal.sh || true
 # The first one installs the compiler.
 run_counted "64-bit ARM, emulated" sh tools/test_aarch64.sh || true

@@ -397,6 +397,12 @@ bool rfx_graph_reshape_output(struct rfx_graph *graph, int k, const struct rfx_s
     return true;
 }
 
+int64_t rfx_graph_image_extent(const struct rfx_graph *graph, int axis) {
+    if (graph->padded[axis] > 0 || graph->input < 0) return graph->padded[axis];
+    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
+    return axis == 0 ? image->h : image->w;
+}
+
 struct rfx_shape rfx_output_shape(const struct rfx_graph *graph, int k) {
     const struct rfx_output *output = &graph->outputs[k];
     const struct rfx_tensor *t = &graph->nodes[output->node].out;

@@ -193,6 +193,8 @@ struct rfx_graph {
                             sizes; 0: it was not, or it declares none */
     int64_t filled[2];   /* for a built-in network: rows and columns to which images are padded, and
                             from which outputs are computed; 0: images are not padded */
+    int64_t padded[2];   /* rows and columns to which images are padded at their right and below
+                            before   the network's first operator; 0: images are not padded */
     int64_t batch; /* the batch size that the model is fixed to; its images are run one by one; 0:
                       none */
     uint64_t param_count; /* number of parameters in the model; rfx_graph_finish sets it before it
@@ -256,6 +258,10 @@ bool rfx_shape_is_of_map(const struct rfx_shape *shape, const struct rfx_tensor 
  * order. */
 bool rfx_graph_reshape_output(struct rfx_graph *graph, int k, const struct rfx_shape *shape,
                               bool last);
+
+/* Returns the rows (axis 0) or columns (axis 1) of the image, its padding included; 0: the graph
+ * has no image. */
+int64_t rfx_graph_image_extent(const struct rfx_graph *graph, int axis);
 
 /* Returns the shape of output k: the declared one, with the rows and columns of its part. */
 struct rfx_shape rfx_output_shape(const struct rfx_graph *graph, int k);

@@ -30,8 +30,8 @@ struct adding {
     struct rfx_units parts;
 };
 
-/* Adds one part of the rectangle: part 0 to the caller's state, any other part to its own new state
- * in scratch. */
+/* Adds the pixels of one part of the rectangle: part 0 to the caller's state, any other part to a
+ * new state in scratch, which is merged later. */
 static void add_part(void *user, int64_t part, int thread) {
     const struct adding *a = user;
     const struct rfx_reduction *reduction = rfx_node_reduction(a->node);

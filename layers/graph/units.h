@@ -32,8 +32,8 @@ struct rfx_rect rfx_units_part(struct rfx_rect rect, struct rfx_units grid, int6
 /* Returns a grid of units of a few rows each. */
 struct rfx_units rfx_units_of_rows(const struct rfx_run_args *args);
 
-/* Returns a grid of at least `down` x `across` units, with more units down the rows until there are
- * enough for all threads. */
+/* Returns a grid of `across` units side by side and at least `down` units one below the other: more
+ * if threads would have no work or units would be too high. */
 struct rfx_units rfx_units_at_least(const struct rfx_run_args *args, int64_t down, int64_t across);
 
 /* Calls make(user, unit, scratch) for all units, distributed over the team. `scratch` is the

@@ -183,9 +183,9 @@ struct rfx_pool_args {
 #define RFX_CONV_LONG 192
 #define RFX_CONV_PART 128 /* number of products of a part, approximately */
 
-/* How the products of an element are summed. A part consists of up to `taps` neighbouring taps of a
- * kernel row and up to `channels` input channels; its first tap is a multiple of `taps`, its first
- * channel a multiple of `channels`. */
+/* How the sum of an output element is divided into parts (struct rfx_conv_args). A part has up to
+ * `taps` neighbouring taps of a kernel row and up to `channels` input channels; its first tap is a
+ * multiple of `taps`, its first channel a multiple of `channels`. */
 struct rfx_conv_parts {
     bool split; /* false: the sum is one chain */
     int64_t taps, channels;
@@ -441,8 +441,8 @@ const struct rfx_byte_kernels *rfx_kernels_of_bytes(enum rfx_type type);
 /* Returns the table of this name, or NULL if it is not built in or this processor cannot run it. */
 const struct rfx_kernels *rfx_kernels_find(const char *name);
 
-/* Calls `dense` of the table for long sums: the sum is divided into chains of RFX_CONV_PART
- * products each, k ascending, which are added to y one after the other. */
+/* Computes a product with long sums by calls of the table's `dense`: each call adds the next
+ * RFX_CONV_PART products of every sum to y, as one chain. */
 void rfx_dense_in_parts(struct rfx_dense_args args);
 
 /* Computes y = x w with rfx_dense_in_parts. Rows are contiguous: x [rows][k], w [k][m], y

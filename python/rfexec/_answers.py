@@ -1,4 +1,4 @@
-"""What is found in outputs: boxes as an array, regions as GeoJSON."""
+"""What is found in outputs: boxes and points as arrays, regions as GeoJSON, summaries as dicts."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ._errors import UsageError
 from ._files import File
 
 BOX = np.dtype([("box", np.float32, 4), ("score", np.float32), ("label", np.int32), ("index", np.int64)])
+FACE = np.dtype([*BOX.descr, ("points", np.float32, (5, 2))])
+POINT = np.dtype([("x", np.float64), ("y", np.float64), ("score", np.float32), ("label", np.int32)])
 
 
 def _found(network: Any, image: Any, end: str, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> Any:
@@ -28,10 +30,24 @@ def _found(network: Any, image: Any, end: str, output: Optional[str], file: dict
 
 
 def boxes(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> np.ndarray:
-    found = _found(network, image, ".json", output, file, run)["boxes"]
-    rows = [(b["box"], b["score"], b["label"], b["index"]) for b in found]
-    # numbers that are not finite are null in JSON
-    return np.array([([np.nan if v is None else v for v in box], *rest) for box, *rest in rows], BOX)
+    found = _found(network, image, ".json", output, file, run)
+    faces = " points" in found["head"]
+    array = np.empty(len(found["boxes"]), FACE if faces else BOX)
+    for one, box in zip(array, found["boxes"]):
+        for name in one.dtype.names:
+            one[name] = np.array(box[name], one.dtype[name].base)  # None, not finite in JSON, is NaN
+    return array
+
+
+def points(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> np.ndarray:
+    found = _found(network, image, ".points.geojson", output, file, run)["features"]
+    rows = [(f["geometry"]["coordinates"], f["properties"]) for f in found]
+    # a score of infinity is null in JSON
+    return np.array([(*at, np.inf if p["score"] is None else p["score"], p["label"]) for at, p in rows], POINT)
+
+
+def summary(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> Any:
+    return _found(network, image, ".summary.json", output, file, run)
 
 
 def regions(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> Any:

@@ -34,6 +34,7 @@ class OpenOptions(ctypes.Structure):
         ("padding", c_int),
         ("int8", c_int),
         ("dequantize", c_int),
+        ("join_heads", c_int),
     ]
 
 
@@ -110,6 +111,7 @@ class ResultFile(ctypes.Structure):
         ("agnostic", c_int),
         ("overlap", c_double),
         ("most_boxes", c_int64),
+        ("distance", c_int64),
     ]
 
 

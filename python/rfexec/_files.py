@@ -14,7 +14,10 @@ from ._call import Call
 from ._errors import UsageError
 from ._sizes import c_name, c_number
 
-_DOUBLE_ENDS = (".ome.tif", ".ome.tiff", ".ome.zarr")
+_DOUBLE_ENDS = (
+    *(".ome.tif", ".ome.tiff", ".ome.zarr", ".coco.json"),
+    *(".boxes.geojson", ".boxes.csv", ".points.geojson", ".points.csv", ".summary.json", ".summary.csv"),
+)
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,10 @@ class File:
     Attributes:
         path: its end chooses the format: .npy, .tif, .ome.tif, .png, .pfm, .zarr or .ome.zarr.
             Files of .geojson and .csv have what is found in the output, not the output: the connected
-            regions of a map, or the boxes of a detector. .json and .coco.json have boxes.
+            regions of a map, or the boxes of a detector. .json, .coco.json,
+            .boxes.geojson and .boxes.csv have boxes,
+            .points.geojson and .points.csv the peaks of a map, .summary.json and .summary.csv the
+            pixels, areas and values of its classes.
         bits: bits of a sample, 8, 16 or 32 (float); None: the default of the format.
         range: (lowest, highest): the values that become the smallest and largest sample of 8 or 16
             bits; None: the smallest and largest value of the output.
@@ -35,8 +41,9 @@ class File:
         cog: True for a cloud optimized GeoTIFF.
         zarr_format: 2 or 3; 0: 3.
         chunk: rows and columns of a Zarr chunk; 0: the default.
-        threshold: of regions: one number, or one for each channel, which is then the class of the pixels
-            above it; None: the class of a pixel is its largest channel, or its integer.
+        threshold: of regions and summaries: one number, or one for each channel, which is then the class of
+            the pixels above it; None: the class of a pixel is its largest channel, or its integer. Points
+            need it, and are above it.
         corners: True: pixels that touch at corners belong to one region.
         all_labels: True: label 0, or the first of several channels, is no background.
         min_area: regions of fewer pixels of the map are left out.
@@ -49,6 +56,8 @@ class File:
         agnostic: True: boxes of different classes suppress each other too.
         head: the form of the detector's output, such as "yolov8"; None: the one that its shape fits.
         max_boxes: candidates that are held at most; 0: 100,000.
+        distance: of points: each is the largest value of 2 distance + 1 rows and columns of the map around
+            it, and the first of equal ones; 0: 1.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -73,6 +82,7 @@ class File:
     agnostic: bool = False
     head: Optional[str] = None
     max_boxes: int = 0
+    distance: int = 0
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -129,7 +139,7 @@ def _fill(at: Any, k: int, file: File) -> None:
 
 
 def _fill_answers(at: Any, file: File) -> Any:
-    """Sets the members about regions and boxes. Returns what must live as long as the call."""
+    """Sets the members about answers. Returns what must live as long as the call."""
     numbers: Any = [] if file.threshold is None else np.atleast_1d(np.asarray(file.threshold, np.float32))
     kept = (ctypes.c_float * max(1, len(numbers)))(*numbers)
     if len(numbers) > 0:
@@ -144,6 +154,7 @@ def _fill_answers(at: Any, file: File) -> Any:
         at.classes = c_name(file.classes, "classes")
     at.score, at.overlap, at.agnostic = float(file.score), float(file.iou), int(file.agnostic)
     at.head, at.most_boxes = _word(file.head, "head"), c_number(file.max_boxes, "max_boxes")
+    at.distance = c_number(file.distance, "distance")
     return kept
 
 

@@ -136,6 +136,7 @@ class Network(Held):
         image: Union[None, str, os.PathLike[str], Picture] = None,
         int8: str = "ort",
         dequantize: bool = False,
+        join_heads: bool = False,
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._runners: set[int] = set()  # handles that must be freed before the network's
@@ -149,7 +150,10 @@ class Network(Held):
         if image is not None and size is None:
             rows, columns = picture_size(image)[:2]
         self._options = open_options(conv, seed, pad_to, padding, int8, dequantize)
-        self._origin = Origin(model)
+        self._options.join_heads = join_heads
+        self._joined: Optional[Network] = None  # see _with_joined_heads
+        self._given = (conv, seed, pad_to, padding, None, int8, dequantize)
+        self._origin = model if isinstance(model, Origin) else Origin(model)
         self.model = self._origin.shown
         self._inputs: tuple[TensorInfo, ...] = ()
         self._outputs: tuple[TensorInfo, ...] = ()
@@ -234,6 +238,8 @@ class Network(Held):
         """Frees the network's memory. Its runners and shards are closed too."""
         if self._closed:
             return
+        if self._joined is not None:
+            self._joined.close()
         if not self._bound:
             self._closed = True
             return
@@ -289,6 +295,16 @@ class Network(Held):
         self._probe()
         return self._outputs
 
+    def _with_joined_heads(self) -> Network:
+        """The same network with one more output, if its outputs are those of a detector's head."""
+        with self._binding:
+            if self._closed:
+                raise UsageError("the network is closed")
+            if self._joined is None:
+                size = (self._options.rows, self._options.columns) if self._bound else None
+                self._joined = Network(self._origin, size, *self._given, join_heads=True)
+            return self._joined
+
     @contextlib.contextmanager
     def _busy(self, call: Call, owner: Optional[int] = None) -> Iterator[None]:
         """Holds the network for one call. Waits for other threads; raises UsageError in the same thread."""
@@ -314,6 +330,8 @@ class Network(Held):
         call = self._current
         if call is not None:
             call.stop()
+        if self._joined is not None:
+            self._joined.cancel()
 
     def plan(
         self,
@@ -500,20 +518,26 @@ class Network(Held):
 
         Args:
             image: as in run().
-            output: the output that has the boxes; None: the only one.
+            output: the output that has the boxes; None: the only one, or all those of a head that has
+                several (YuNet, the RFB face detector).
             score, iou, agnostic, head, max_boxes: as in File.
             run: memory, threads and other arguments of run().
 
         Returns:
             An array with the fields box (left, top, right, bottom in pixels), score, label and index (of
-            the candidate in the output), by falling score.
+            the candidate in the output), by falling score; of a YuNet also points (5 of x, y).
 
         Raises:
             As run(). RefusedError: the output is that of no known detector. BudgetError: there are more
             candidates than max_boxes.
         """
         file = {"score": score, "iou": iou, "agnostic": agnostic, "head": head, "max_boxes": max_boxes}
-        return answers.boxes(self, image, output, {**file, "coordinates": "pixels"}, run)
+        network = self
+        if output is None and len(self.outputs) > 1:
+            joined = self._with_joined_heads()
+            if len(joined.outputs) > len(self.outputs):
+                network, output = joined, joined.outputs[-1].name
+        return answers.boxes(network, image, output, {**file, "coordinates": "pixels"}, run)
 
     def regions(
         self,
@@ -547,6 +571,63 @@ class Network(Held):
         file: dict[str, Any] = {"threshold": threshold, "corners": corners, "all_labels": all_labels}
         file.update(min_area=min_area, classes=classes, coordinates=coordinates, answer_memory=answer_memory)
         return answers.regions(self, image, output, file, run)
+
+    def points(
+        self,
+        image: Any,
+        output: Optional[str] = None,
+        *,
+        threshold: Union[float, Sequence[float]],
+        distance: int = 1,
+        coordinates: str = "auto",
+        **run: Any,
+    ) -> np.ndarray:
+        """Runs the network on one image and returns the peaks of a map, such as the middles of cells.
+
+        Args:
+            image: as in run().
+            output: the map; None: the only output.
+            threshold, distance, coordinates: as in File. Peaks are above the threshold.
+            run: memory, threads and other arguments of run().
+
+        Returns:
+            An array with the fields x, y, score (the value) and label (the channel), sorted by rows of the
+            map, then columns, then channels.
+
+        Raises:
+            As run().
+        """
+        file = {"threshold": threshold, "distance": distance, "coordinates": coordinates}
+        return answers.points(self, image, output, file, run)
+
+    def summary(
+        self,
+        image: Any,
+        output: Optional[str] = None,
+        *,
+        threshold: Union[None, float, Sequence[float]] = None,
+        classes: Union[None, str, os.PathLike[str]] = None,
+        coordinates: str = "auto",
+        **run: Any,
+    ) -> dict[str, Any]:
+        """Runs the network on one image and counts the pixels of each class of a map.
+
+        Args:
+            image: as in run().
+            output: the map; None: the only output.
+            threshold, classes, coordinates: as in File.
+            run: memory, threads and other arguments of run().
+
+        Returns:
+            A dict with pixels and area of the map, and in classes a dict for each class with label, pixels,
+            area, share, and smallest, largest and mean value (docs/points.md). Values that are not finite
+            are None.
+
+        Raises:
+            As run(). RefusedError: a map of more than 65,536 different labels.
+        """
+        file = {"threshold": threshold, "classes": classes, "coordinates": coordinates}
+        return answers.summary(self, image, output, file, run)
 
     def bands(
         self,

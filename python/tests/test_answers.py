@@ -1,8 +1,9 @@
-"""Boxes and regions from Python: those of the program, and of the arrays."""
+"""Answers from Python: those of the program, and of the arrays."""
 
 import json
 
 import numpy as np
+import onnx
 import pytest
 import rfexec
 from conftest import TOP, random_image
@@ -49,10 +50,90 @@ def test_boxes_are_those_of_the_array(program, tmp_path):
     assert net.boxes("synthetic:160x192")["index"].tolist() == [b["index"] for b in program_boxes]
 
 
+def yunet(path):
+    """A network of YuNet's outputs: linear functions of every 8th, 16th and 32nd pixel."""
+    rng, nodes, weights, outputs = np.random.default_rng(1), [], [], []
+    for part, channels in (("cls", 1), ("obj", 1), ("bbox", 4), ("kps", 10)):
+        for stride in (8, 16, 32):
+            name = f"{part}_{stride}"
+            kernel = rng.uniform(-0.5, 0.5, (channels, 3, 1, 1)).astype(np.float32)
+            weights.append(onnx.numpy_helper.from_array(kernel, "k" + name))
+            weights.append(onnx.numpy_helper.from_array(np.array([1, -1, channels]), "s" + name))
+            nodes.append(onnx.helper.make_node("Conv", ["image", "k" + name], ["m" + name], strides=[stride] * 2))
+            nodes.append(onnx.helper.make_node("Transpose", ["m" + name], ["t" + name], perm=[0, 2, 3, 1]))
+            raw = part in ("cls", "obj")
+            nodes.append(onnx.helper.make_node("Reshape", ["t" + name, "s" + name], ["r" * raw + name]))
+            if raw:
+                nodes.append(onnx.helper.make_node("Sigmoid", ["r" + name], [name]))
+            outputs.append(onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, None))
+    image = onnx.helper.make_tensor_value_info("image", onnx.TensorProto.FLOAT, [1, 3, "h", "w"])
+    graph = onnx.helper.make_graph(nodes, "yunet", [image], outputs, weights)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+@pytest.mark.parametrize("size", [None, (96, 160)])
+def test_outputs_of_a_head_are_joined(program, tmp_path, size):
+    yunet(tmp_path / "yunet.onnx")
+    options = ("--score", "0.5", "--iou", "0.2", "--boxes", tmp_path / "b.json")
+    program("run", tmp_path / "yunet.onnx", "synthetic:96x160", *options)
+    wanted = json.loads((tmp_path / "b.json").read_text())["boxes"]
+    with rfexec.open(tmp_path / "yunet.onnx", size) as net:
+        found = net.boxes("synthetic:96x160", score=0.5, iou=0.2, memory="32MiB")
+        assert len(found) == len(wanted) > 20 and len(net.outputs) == 12
+        for name in ("box", "score", "label", "index", "points"):
+            assert (found[name] == np.array([box[name] for box in wanted], found.dtype[name].base)).all()
+        none = net.boxes("synthetic:96x160", score=1.0)
+        assert len(none) == 0 and none["points"].shape == (0, 5, 2)
+        with pytest.raises(rfexec.RefusedError, match="no known head"):
+            net.boxes("synthetic:96x160", output="cls_8")
+    with pytest.raises(rfexec.UsageError, match="closed"):
+        net.boxes("synthetic:96x160")
+
+
+def is_peak(map, y, x, distance):
+    near = map[max(0, y - distance) : y + distance + 1, max(0, x - distance) : x + distance + 1]
+    return near.max() == map[y, x]
+
+
+def test_points_are_the_peaks_of_the_array(program, tmp_path):
+    net, image = rfexec.open(MODEL, (96, 128)), random_image(96, 128)
+    map = net.run(image)["defects"][0]
+    limits = [float(np.quantile(channel, 0.5)) for channel in map]
+    found = net.points(image, threshold=limits, distance=2, memory="32MiB")
+    wanted = [
+        (8.0 * x + 0.5, 8.0 * y + 0.5, map[c, y, x], c)
+        for y, x, c in np.ndindex(*map.shape[1:], len(map))
+        if map[c, y, x] > np.float32(limits[c]) and is_peak(map[c], y, x, 2)
+    ]
+    assert found.tolist() == np.array(wanted, found.dtype).tolist() and len(wanted) > 5
+    assert len(net.points(image, threshold=limits)) > len(found)  # within 1 pixel
+    assert len(net.points(image, threshold=2.0)) == 0
+    program("run", MODEL, "synthetic:96x128", "--points", tmp_path / "p.csv", "--threshold", "0.01")
+    net.run("synthetic:96x128", output=rfexec.File(tmp_path / "q.points.csv", threshold=0.01))
+    assert (tmp_path / "p.csv").read_bytes() == (tmp_path / "q.points.csv").read_bytes()
+
+
+def test_summary_counts_the_array():
+    net, image = rfexec.open(MODEL, (96, 128)), random_image(96, 128)
+    map = net.run(image)["defects"][0]
+    found = net.summary(image, threshold=float(np.median(map)))
+    assert found["pixels"] == map[0].size and found["area"] == 64 * map[0].size
+    for channel, entry in zip(map, found["classes"]):
+        assert entry["pixels"] == (channel > np.median(map)).sum()
+        assert entry["smallest"] == channel.min() and entry["largest"] == channel.max()
+        assert entry["mean"] == pytest.approx(float(channel.mean()))
+    largest = net.summary(image)["classes"]
+    assert [c["pixels"] for c in largest] == np.bincount(map.argmax(0).ravel(), minlength=3).tolist()
+
+
 def test_refusals():
     net = rfexec.open(MODEL, (64, 64))
     with pytest.raises(rfexec.UsageError, match="one for each"):
         net.regions(random_image(64, 64), threshold=[0.5, 0.2])
+    with pytest.raises(rfexec.UsageError, match="distance is 0 to"):
+        net.points(random_image(64, 64), threshold=0.5, distance=-1)
+    with pytest.raises(rfexec.UsageError, match="one for each"):
+        net.summary(random_image(64, 64), threshold=[0.5, 0.2])
     with pytest.raises(rfexec.UsageError, match="coordinates"):
         net.regions(random_image(64, 64), threshold=0.5, coordinates="miles")
     with pytest.raises(rfexec.RefusedError, match="three dimensions"):

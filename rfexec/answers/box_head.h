@@ -62,7 +62,7 @@ struct rfx_box_head {
     int64_t classes;          /* 0: the form does not tell (yolov10) */
     bool suppress;            /* false: the network has suppressed already */
     int points;               /* landmarks of a box */
-    int64_t image_h, image_w; /* of the network's input; 0: not known */
+    int64_t image_h, image_w; /* of the network's input, padding included; 0: not known */
     char words[128];          /* "YOLOv8 head, 80 classes, 3 levels", for messages */
 };
 

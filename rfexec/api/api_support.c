@@ -148,8 +148,7 @@ static enum rfx_status read_sized(void *known, size_t known_bytes, const void *g
     size_t common = size < known_bytes ? size : known_bytes;
     if (!all_zero((const unsigned char *)given + common, size - common))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "struct %s asks for something that rfexec %s does not know", name,
-                        rfx_version());
+                        "struct %s sets members that rfexec %s does not know", name, rfx_version());
     memcpy(known, given, common);
     return RFX_OK;
 }

@@ -88,6 +88,7 @@ enum rfx_status rfx_network_load(struct rfx_memory *mem, const struct rfx_networ
                  rfx_api_pad_mode(options->padding, &load.fit.mode);
     load.fit.multiple = options->pad_to;
     load.dequantize = options->dequantize != 0;
+    load.join_heads = options->join_heads != 0;
     assert(known);
     (void)known;
     struct rfx_network *network = create_network(mem, err);

@@ -45,7 +45,7 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
                    file->pixels != 0 || file->least_area != 0 || file->classes != NULL ||
                    file->answer_bytes != 0 || file->head != NULL ||
                    file->score != RFX_ANSWER_SCORE || file->overlap != RFX_ANSWER_OVERLAP ||
-                   file->agnostic != 0 || file->most_boxes != 0;
+                   file->agnostic != 0 || file->most_boxes != 0 || file->distance != 0;
     if (answers && (takes & RFX_OUTPUT_TAKES_ANSWERS) == 0)
         return "thresholds and other members of answers are for .geojson, .csv and .json";
     return NULL;
@@ -67,6 +67,7 @@ static const char *bad_number(const struct rfx_result_file *file) {
     if (file->least_area < 0) return "least_area is below 0";
     if (file->most_boxes < 0 || file->most_boxes > INT32_MAX)
         return "most_boxes is 0 to 2147483647";
+    if (file->distance < 0 || file->distance > INT32_MAX) return "distance is 0 to 2147483647";
     if (file->low > file->high || file->low != file->low || file->high != file->high)
         return "low is above high, or one is NaN";
     return NULL;
@@ -82,6 +83,7 @@ static struct rfx_answer_options answer_of(const struct rfx_result_file *file, b
         .corners = file->corners != 0,
         .all_labels = file->all_labels != 0,
         .least_area = file->least_area,
+        .distance = file->distance,
         .head = file->head,
         .score = file->score,
         .overlap = file->overlap,

@@ -91,8 +91,8 @@ enum rfx_code rfx_network_rounds(struct rfx_network *network, int k, int *rounds
     return rfx_api_result(status, &err, why);
 }
 
-/* Zeros in place of the results of global operations. Which pixels a round reads does not depend on
- * the results (invariant 2). */
+/* Zeros in place of the results of global operations (mean over the whole map, and the like). Which
+ * pixels a round reads does not depend on the results (invariant 2). */
 struct stand_ins {
     struct rfx_memory *mem;
     int n;
@@ -105,8 +105,8 @@ static void release_stand_ins(struct stand_ins *s) {
     rfx_memory_release(s->mem, s->zeros);
 }
 
-/* Lists the global operations of the first `rounds` rounds. The caller releases *out, whatever the
- * status. */
+/* Sets *out to zeros for all global operations that the first `rounds` rounds complete. The caller
+ * releases *out, whatever the status. */
 static enum rfx_status list_stand_ins(const struct rfx_graph *graph, int k, int rounds,
                                       struct stand_ins *out, struct rfx_error *err) {
     size_t n = (size_t)graph->n_nodes, elems = 1;
@@ -458,8 +458,8 @@ static enum rfx_status unite(struct shard_set *a, const struct shard_set *b, int
     return RFX_OK;
 }
 
-/* Sets the members of the states that tell their shards: index 0 and count 0 when the set is of all
- * shards, else index and `shards`. */
+/* Stores which shards the states include: index 0 and count 0 for all shards, else index and
+ * `shards`. */
 static enum rfx_status write_set(struct rfx_shard_states *states, const struct shard_set *set,
                                  struct rfx_error *err) {
     json_decref(states->shards);
@@ -477,7 +477,7 @@ static enum rfx_status write_set(struct rfx_shard_states *states, const struct s
     return RFX_OK;
 }
 
-/* Sets the shards of `all` to those of both. MALFORMED: a shard is in both. */
+/* Adds the shards of `other` to those of `all`. MALFORMED: a shard is in both. */
 static enum rfx_status merge_sets(struct rfx_shard_states *all,
                                   const struct rfx_shard_states *other, struct rfx_error *err) {
     struct shard_set a = {0}, b = {0};
@@ -490,8 +490,8 @@ static enum rfx_status merge_sets(struct rfx_shard_states *all,
     return status;
 }
 
-/* Checks that image rows that both have read are equal, and adds the checksums of `other` to `all`.
- */
+/* Checks that rows of the image that were read for both are equal, and adds the checksums of
+ * `other` to `all`. */
 static enum rfx_status merge_images(struct rfx_shard_states *all,
                                     const struct rfx_shard_states *other, struct rfx_error *err) {
     size_t n_a = json_array_size(all->picture), n_b = json_array_size(other->picture);

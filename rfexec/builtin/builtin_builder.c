@@ -118,6 +118,7 @@ int rfx_builder_input(struct rfx_builder *b, int64_t c, int64_t h, int64_t w,
     node.attr.input.w = w;
     int image = rfx_builder_add_node(b, &node, 0.0f, 1.0f);
     if (!rfx_fit_pad(fit, h, w, &pad)) return image;
+    rfx_fit_note(&pad, h, w, b->graph);
     pad.name = "input.padded";
     pad.in = &image;
     pad.n_in = 1;
@@ -640,6 +641,7 @@ int rfx_builder_pad_to(struct rfx_builder *b, const char *name, int in, int64_t 
     bool fits = node.attr.pad.pads.bottom == 0 && node.attr.pad.pads.right == 0;
     b->graph->filled[0] = fits ? 0 : map->h + node.attr.pad.pads.bottom;
     b->graph->filled[1] = fits ? 0 : map->w + node.attr.pad.pads.right;
+    rfx_fit_note(&node, map->h, map->w, b->graph);
     return fits ? in : add_like(b, &node, in);
 }
 

@@ -71,15 +71,15 @@ struct rfx_image_backend {
     double pass_picoseconds; /* time of decoding all rows (decoding.h); 0 with random access */
 };
 
-/* For openers. Allocates the struct of a backend, `bytes` bytes whose first member is *out. All are
- * zero except these four members. `name` and `kind` are borrowed. OUT_OF_MEMORY. */
+/* For openers. Allocates the struct of a backend: `bytes` bytes, whose first member is **out. Sets
+ * ops, mem, name and kind, and all else to zero. `name` and `kind` are borrowed. OUT_OF_MEMORY. */
 RFX_NODISCARD enum rfx_status rfx_image_backend_create(struct rfx_memory *mem, size_t bytes,
                                                        const struct rfx_image_backend_ops *ops,
                                                        const char *name, const char *kind,
                                                        struct rfx_image_backend **out,
                                                        struct rfx_error *err);
 
-/* For openers. Returns `status`. Sets *out to `b` if it is OK, and frees `b` if it is not. */
+/* For openers. Returns `status`. Sets *out to `b` if `status` is OK, and frees `b` otherwise. */
 RFX_NODISCARD enum rfx_status rfx_image_backend_finish(struct rfx_image_backend *b,
                                                        enum rfx_status status,
                                                        struct rfx_image_backend **out);
@@ -94,9 +94,9 @@ typedef enum rfx_status rfx_image_opener(struct rfx_memory *mem, const char *nam
                                          const struct rfx_image_options *options,
                                          struct rfx_image_backend **out, struct rfx_error *err);
 
-/* An image of 8 or 16-bit samples that `b` delivers by fetch, all channels as they are,
- * preprocessed by `options`. The image owns `b` from then on. INVALID_ARGUMENT: a mean or std that
- * is no number, or neither one nor one for each channel. */
+/* Makes an image of the 8 or 16-bit samples that `b` delivers by fetch, with all their channels,
+ * preprocessed by `options`. The image owns `b`. INVALID_ARGUMENT: a mean or std is no number, or
+ * they are neither one nor one for each channel. */
 RFX_NODISCARD enum rfx_status rfx_image_of_samples(struct rfx_image_backend *b,
                                                    const struct rfx_image_options *options,
                                                    struct rfx_image **out, struct rfx_error *err);

@@ -166,8 +166,8 @@ static enum rfx_status settle_channels(struct rfx_image *image, struct rfx_error
     return settle_means(image, err);
 }
 
-/* Checks the size of a picture that is decoded whole: one that takes a byte or more for each pixel,
- * in memory or in a file, whichever rows are read. The limit holds for files too, because a small
+/* Checks the size of a picture that must be decoded whole, even to read a few rows. It then takes a
+ * byte or more for each pixel, in memory or in a temporary file. The limit holds for both: a small
  * picture file must not fill the disk either. */
 static enum rfx_status check_pixels(const struct rfx_image *image, struct rfx_error *err) {
     const struct rfx_image_backend *b = image->backend;

@@ -10,9 +10,6 @@ enum rfx_answer_coordinates {
     RFX_ANSWER_MAP     /* coordinates of the picture's coordinate system */
 };
 
-/* What is to be found in a map. Outputs that are no maps have boxes. */
-enum rfx_answer_wanted { RFX_ANSWER_REGIONS, RFX_ANSWER_POINTS, RFX_ANSWER_SUMMARY };
-
 /* Forms of files: GeoJSON has places, COCO's results are boxes. */
 enum rfx_answer_form { RFX_ANSWER_GEOJSON, RFX_ANSWER_CSV, RFX_ANSWER_JSON, RFX_ANSWER_COCO };
 
@@ -28,7 +25,6 @@ struct rfx_answer_bins {
 #define RFX_ANSWER_MOST_BINS 65536
 
 struct rfx_answer_options { /* zeros are the defaults, but for score and overlap */
-    enum rfx_answer_wanted wanted;
     const char *names; /* path of a file with a class name a line; borrowed while the file is
                           opened; NULL: none */
     size_t most_bytes; /* for regions that are open at a time, and for areas with their counts; 0:
@@ -74,7 +70,7 @@ static inline void rfx_answer_limit(struct rfx_answer_options *options, bool bud
 
 /* What a detector's head is recognised by, besides the output's shape. */
 struct rfx_answer_cells {
-    int64_t image_h, image_w; /* of the network's input; 0: not known */
+    int64_t image_h, image_w; /* of the network's input, padding included; 0: not known */
     /* Of the maps that are joined to the output, or of the whole output as one piece. 0: they
      * differ or are not known. */
     int64_t channels, channel_step; /* as in struct rfx_end */

@@ -73,13 +73,9 @@ void rfx_output_format_settle(struct rfx_output_format *format) {
 }
 
 static struct rfx_answer_cells cells_of(const struct rfx_graph *graph, int k) {
-    const struct rfx_tensor *image = graph->input >= 0 ? &graph->nodes[graph->input].out : NULL;
-    struct rfx_answer_cells cells = {.channels = 0};
+    struct rfx_answer_cells cells = {.image_h = rfx_graph_image_extent(graph, 0),
+                                     .image_w = rfx_graph_image_extent(graph, 1)};
     int n = 0;
-    if (image != NULL) {
-        cells.image_h = image->h;
-        cells.image_w = image->w;
-    }
     for (int i = 0; i < graph->n_ends; i++) {
         const struct rfx_end *end = &graph->ends[i];
         if (end->output != k) continue;

@@ -89,7 +89,10 @@ struct rfx_output_kind {
     X(tiff, RFX_WITH_TIFF) X(ome_tiff, RFX_WITH_TIFF) X(png, RFX_WITH_PNG)              \
     X(zarr, RFX_WITH_ZARR) X(ome_zarr, RFX_WITH_ZARR) X(pfm, 1)                         \
     X(geojson, RFX_WITH_ANSWERS) X(csv, RFX_WITH_ANSWERS) X(json, RFX_WITH_ANSWERS)     \
-    X(coco, RFX_WITH_ANSWERS)
+    X(coco, RFX_WITH_ANSWERS)                                                           \
+    X(boxes_geojson, RFX_WITH_ANSWERS) X(boxes_csv, RFX_WITH_ANSWERS)                   \
+    X(points_geojson, RFX_WITH_ANSWERS) X(points_csv, RFX_WITH_ANSWERS)                 \
+    X(summary_json, RFX_WITH_ANSWERS) X(summary_csv, RFX_WITH_ANSWERS)
 /* clang-format on */
 #define RFX_OUTPUT_DECLARE(kind, option) extern const struct rfx_output_kind rfx_output_##kind;
 RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
@@ -140,7 +143,7 @@ const char *rfx_output_option_of(const char *path);
 const char *rfx_output_end(const char *path);
 
 /* Writes all endings to `text`, for messages: ".npy, .ome.tif, ... or .pfm". Returns `text`. */
-#define RFX_OUTPUT_ENDS 160
+#define RFX_OUTPUT_ENDS 240
 const char *rfx_output_ends(char text[RFX_OUTPUT_ENDS]);
 
 /* Sets tiles of 256 x 256 pixels if compression or overviews of a TIFF need tiles and no tile size

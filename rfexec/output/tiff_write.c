@@ -182,22 +182,22 @@ static enum rfx_status check_picture(const struct rfx_tiff_picture *p, const cha
     if (p->h < 1 || p->w < 1 || p->h > INT32_MAX || p->w > INT32_MAX || p->channels < 1 ||
         p->channels > RFX_TIFF_MAX_CHANNELS || (p->bits != 8 && p->bits != 16 && p->bits != 32))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a TIFF of %" PRId64 " x %" PRId64 " pixels and %" PRId64
+                        "%s: cannot write a TIFF of %" PRId64 " x %" PRId64 " pixels and %" PRId64
                         " channels of %d bits",
                         path, p->h, p->w, p->channels, p->bits);
     if ((p->overviews != RFX_OVERVIEW_NONE || p->planes) && p->tile == 0)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: overviews and planes have tiles",
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: overviews and planes need tiles",
                         path);
     if (p->cog && (p->tile == 0 || p->ome || !rfx_output_file_is_regular(path)))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: a COG has tiles, no OME-XML, and goes to a file, no pipe or device",
+                        "%s: a COG needs tiles and a file (no pipe or device), without OME-XML",
                         path);
     if (p->tile < 0 || p->tile > MOST_TILE || p->tile % 16 != 0 ||
         (p->tile == 0 && p->packing != RFX_TIFF_PLAIN))
         return rfx_fail(
             err, RFX_STATUS_INVALID_ARGUMENT,
-            "%s: tiles of %d pixels: they have 16, 32, ... or %d, and what is compressed "
-            "has tiles",
+            "%s: tiles of %d pixels: the side must be a multiple of 16 from 16 to %d, or "
+            "0 (no tiles) without compression",
             path, p->tile, MOST_TILE);
     return RFX_OK;
 }

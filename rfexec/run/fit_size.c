@@ -20,6 +20,11 @@ bool rfx_fit_pad(const struct rfx_fit_size *fit, int64_t h, int64_t w, struct rf
     return pads.bottom > 0 || pads.right > 0;
 }
 
+void rfx_fit_note(const struct rfx_node *pad, int64_t h, int64_t w, struct rfx_graph *graph) {
+    graph->padded[0] = h + pad->attr.pad.pads.bottom;
+    graph->padded[1] = w + pad->attr.pad.pads.right;
+}
+
 /* Writes a name for the cut node that no other node has. */
 static void name_cut(const struct rfx_graph *graph, const char *output, char *name, size_t size) {
     (void)snprintf(name, size, "%.200s/cut", output);

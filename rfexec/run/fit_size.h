@@ -18,6 +18,9 @@ struct rfx_fit_size {
  * are 0. Returns false if the image needs no padding. */
 bool rfx_fit_pad(const struct rfx_fit_size *fit, int64_t h, int64_t w, struct rfx_node *pad);
 
+/* Sets graph->padded for this node, which pads the image of h x w. */
+void rfx_fit_note(const struct rfx_node *pad, int64_t h, int64_t w, struct rfx_graph *graph);
+
 /* Cuts the outputs of a graph whose image was padded. A map keeps the share of its rows and columns
  * that belongs to the image, rounded up. Outputs that are no maps stay as they are. Call it before
  * rfx_graph_keep and rfx_graph_finish. UNSUPPORTED: a size overflows; OUT_OF_MEMORY. */

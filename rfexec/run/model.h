@@ -38,9 +38,9 @@ RFX_NODISCARD enum rfx_status rfx_model_load(struct rfx_memory *mem, const char 
                                              const struct rfx_load_options *options,
                                              struct rfx_graph **out, struct rfx_error *err);
 
-/* Finishes a graph that holds all layers of the model; used for built-ins and files. Cuts the
- * outputs for options->fit, joins the outputs of a head, adds the kept tensors and the class map as
- * outputs, sets where Winograd's tiles begin, and fuses. */
+/* Finishes a graph that holds all layers of a built-in or a file: cuts the padding of options->fit
+ * off the outputs, joins the outputs of a detector's head, adds the tensors options->keep and the
+ * class map as outputs, sets where Winograd's tiles begin, and fuses nodes. */
 RFX_NODISCARD enum rfx_status rfx_model_finish(struct rfx_graph *graph,
                                                const struct rfx_load_options *options,
                                                struct rfx_error *err);

@@ -15,11 +15,12 @@
  *     "fingerprint"   of the shard's elements at their places in the whole output
  *     "picture"       which rows of the image were read, and their sums (shard_json.h)
  *     "georeference"  of the whole output; of the picture if the output is joined of maps
- *     "image"         rows and columns of the network's input; [0, 0]: not known
+ *     "image"         rows and columns of the image, its padding included; [0, 0]: not known
  *     "grid"          where the pixels of the georeference lie in the picture: step and corner of
- * the first pixel along columns, then along rows "about"         for people and for merge --status:
- * "words" of the command, "part" [I, N], the file of "states", "image_geo" (georeference of the
- * image) "sum"           a checksum of all other members: a JSON file that was changed is refused
+ *                     the first pixel, along columns, then along rows
+ *     "about"         for people and for merge --status: "words" of the command, "part" [I, N], the
+ *                     file of "states", "image_geo" (georeference of the image)
+ *     "sum"           a checksum of all other members: a JSON file that was changed is refused
  *
  * The JSON file is completed before the .npy file. So a shard whose .npy file exists is complete.
  */
@@ -45,7 +46,7 @@ struct rfx_shard_file {
     struct rfx_stored stored;     /* how the network declares the whole output */
     struct rfx_shard_cells cells; /* of an output joined of maps; cells.of 0: a map */
     char fingerprint[RFX_FINGERPRINT_CHARS];
-    int64_t image[2]; /* rows and columns of the network's input; 0: not known */
+    int64_t image[2]; /* rows and columns of the image, its padding included; 0: not known */
     json_t *run, *about, *geo, *grid, *picture; /* owned; each may be NULL */
 };
 

@@ -203,7 +203,7 @@ static enum rfx_status describe_processor(const struct rfx_graph *graph, char te
 }
 
 /* The member "int8": the arithmetic of 8-bit networks, and whether outputs of bytes are
- * dequantised. The default is not named. */
+ * dequantised. NULL: the default, which is not written. */
 static const char *const int8_texts[2][RFX_INT8_COUNT] = {
     {[RFX_INT8_ORT] = NULL, [RFX_INT8_SPEC] = "spec"},
     {[RFX_INT8_ORT] = "ort to floats", [RFX_INT8_SPEC] = "spec to floats"}};
@@ -212,7 +212,7 @@ static const char *int8_text(const struct rfx_graph *graph) {
     return int8_texts[graph->dequantized][graph->int8];
 }
 
-/* Reads it; NULL: the default. Returns false when it is not valid. */
+/* Reads the member "int8" (NULL: the default). Returns false when it is not valid. */
 static bool read_int8(const char *text, struct rfx_load_options *load) {
     for (int floats = 0; floats < 2; floats++)
         for (int c = 0; c < RFX_INT8_COUNT; c++) {

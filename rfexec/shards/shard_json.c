@@ -158,8 +158,8 @@ static json_t *sums_json(struct rfx_rect rect, const struct rfx_row_sums *sums) 
     return json;
 }
 
-/* Sets *last to the status of the image's file, of several files the one written last. Returns
- * false when the image is not a file. */
+/* Sets *last to the result of stat for the image's file; of several files, for the one modified
+ * last. Returns false when the image is not a file. */
 static bool find_file(const char *input, struct stat *last) {
     char room[4096];
     bool found = false;
@@ -249,7 +249,8 @@ static void put_doubles(json_t *to, const char *key, const double *values, int n
     if (n > 0) (void)json_object_set_new(to, key, doubles_json(values, n));
 }
 
-/* Sets a text; if it is not UTF-8, a list of its bytes. */
+/* Sets member `key` to a text, or to the list of its bytes if the text is not UTF-8. NULL: sets
+ * nothing. */
 static void put_text(json_t *to, const char *key, const char *text) {
     if (text == NULL) return;
     json_t *value = json_string(text);

@@ -41,8 +41,8 @@ static enum rfx_status check_image(const struct rfx_shards *shards, int shard,
     return RFX_OK;
 }
 
-/* Reads the JSON file of a shard, and compares its run and its image rows with the shards before.
- */
+/* Reads the JSON file of a shard. Checks that the shard is of the same run and the same image as
+ * the shards read before it. */
 static enum rfx_status read_shard(struct rfx_shards *shards, int shard, struct rfx_error *err) {
     const char *path = shards->paths[shard];
     struct rfx_shard_file *file = &shards->files[shard];
@@ -354,7 +354,8 @@ enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const char *path,
     if (status == RFX_OK) status = rfx_output_stream_commit(m.stream, progress, user, err);
     if (status == RFX_OK) {
         const struct rfx_found found = rfx_output_stream_found(m.stream);
-        shards->answers = (struct rfx_found){.what = found.what, .count = found.count};
+        shards->answers =
+            (struct rfx_found){.what = found.what, .count = found.count, .unit = found.unit};
     }
     rfx_output_stream_free(m.stream);
     rfx_georeference_release(&m.geo);

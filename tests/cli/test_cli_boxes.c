@@ -193,10 +193,25 @@ static void test_every_form_has_every_box(void **state) {
     assert_string_equal(out_text, err_text);
 }
 
+/* The network pads 65 x 97 to 96 x 128 itself; --pad-to 64 makes that 128 x 128. */
+static void test_levels_of_padded_images(void **state) {
+    static const char *const pads[] = {"", " --pad-to 64"};
+    (void)state;
+    for (int i = 0; i < 2; ++i) {
+        char command[200];
+        (void)snprintf(command, sizeof command, "run yolov8n synthetic:65x97 --boxes padded.json%s",
+                       pads[i]);
+        expect(0, command);
+        assert_non_null(strstr(out_text, "YOLOv8 head, 80 classes, 3 levels"));
+    }
+}
+
 static void test_what_cannot_be_is_refused(void **state) {
     (void)state;
     expect_says(2, RUN "--score 0.5", "--boxes");
     expect_says(2, RUN "--boxes no.tif", ".json, .csv or .geojson");
+    expect_says(2, RUN "--boxes no.points.csv", "CSV of points");
+    expect_says(2, "run " RFX_DEFECTS " synthetic:64x64 -o no.boxes.csv", "it is a map");
     expect_says(2, RUN "--boxes no.json --iou 1.5", "0 to 1");
     expect_says(2, RUN "--boxes no.json --boxes-of other", "'output0'");
     expect_says(2, RUN "--boxes no.json --head yolov99", "yolov8");
@@ -215,6 +230,7 @@ int main(void) {
         cmocka_unit_test(test_parts_give_the_same_file),
         cmocka_unit_test(test_boxes_are_those_of_the_whole_output),
         cmocka_unit_test(test_every_form_has_every_box),
+        cmocka_unit_test(test_levels_of_padded_images),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("boxes", tests, set_up, NULL);

@@ -16,6 +16,7 @@
 
 #include "cli_program.h"
 #include "tests/support/makers/head_maker.h"
+#include "tests/support/run/network_run.h"
 
 #define IMAGE " synthetic:96x160 "
 #define YUNET "run yunet.onnx" IMAGE
@@ -175,6 +176,15 @@ static void test_other_files(void **state) {
     expect(0, "run yunet.onnx --list list.txt --out-dir . --as json --score 0.5 --iou 0.1");
     assert_same_files("all.json", "synthetic:96x160.json");
     expect(0, YUNET "--score 0.5 --iou 0.1 --boxes all.csv");
+    expect(0, YUNET "--score 0.5 --iou 0.1 -o out.boxes.csv");
+    assert_same_files("all.csv", "out.boxes.csv");
+    expect(
+        0,
+        "run yunet.onnx --list list.txt --out-dir . --as boxes.csv --table table.csv --score 0.5 "
+        "--iou 0.1");
+    assert_same_files("all.csv", "synthetic:96x160.boxes.csv");
+    read_text("table.csv", out_text);
+    assert_int_equal(strncmp(out_text, "image,label,name,score,left,", 28), 0);
     read_text("all.csv", out_text);
     for (line = strtok(out_text, "\n"); line != NULL; line = strtok(NULL, "\n"), ++lines) {
         int commas = 0;
@@ -245,6 +255,30 @@ static void test_shares_of_the_image(void **state) {
     assert_boxes("rfb.json", list, suppress(list, n, 0.45), false);
 }
 
+/* Padded by --pad-to or by hand: corners count from the size with the padding. */
+static void test_padded_images(void **state) {
+    enum { H = 91, W = 150 };
+    static float image[3][H][W], padded[3][ROWS][COLUMNS];
+    static const char *const nets[] = {"yunet", "rfb"};
+    (void)state;
+    expect(0, "run yunet.onnx synthetic:91x150 --pad-to 32 --keep image -o small.npy");
+    read_floats("small.image.npy", &image[0][0][0], sizeof image / sizeof(float));
+    for (int c = 0; c < 3; ++c)
+        for (int y = 0; y < H; ++y) memcpy(padded[c][y], image[c][y], sizeof image[c][y]);
+    network_write_npy("padded.npy", &padded[0][0][0], 3, ROWS, COLUMNS);
+    for (int i = 0; i < 2; ++i) {
+        char command[200];
+        (void)snprintf(command, sizeof command, "run %s.onnx padded.npy --boxes by_hand.json",
+                       nets[i]);
+        expect(0, command);
+        (void)snprintf(command, sizeof command,
+                       "run %s.onnx synthetic:91x150 --pad-to 32,zero --boxes padded.json",
+                       nets[i]);
+        expect(0, command);
+        assert_same_files("by_hand.json", "padded.json");
+    }
+}
+
 static void test_what_cannot_be_is_refused(void **state) {
     (void)state;
     expect_says(3, "run half.onnx" IMAGE "--boxes no.json", "the network lacks 'kps_32'");
@@ -265,6 +299,7 @@ int main(void) {
         cmocka_unit_test(test_landmarks_are_counted),
         cmocka_unit_test(test_plan_counts_the_file_of_boxes),
         cmocka_unit_test(test_shares_of_the_image),
+        cmocka_unit_test(test_padded_images),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("faces", tests, set_up, NULL);

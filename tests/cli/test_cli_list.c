@@ -133,6 +133,70 @@ static void test_long_lists(void **state) {
     expect_says(3, "run " NET " --list zero.txt --out-dir results", "byte 5 is zero");
 }
 
+/* Appends the lines of a CSV file but the first one, with the image before each. */
+static void append_lines(FILE *table, const char *image, const char *path) {
+    read_text(path, err_text);
+    for (char *line = strchr(err_text, '\n') + 1; *line != '\0';) {
+        int length = (int)strcspn(line, "\n");
+        (void)fprintf(table, "%s,%.*s\n", image, length, line);
+        line += length + 1;
+    }
+}
+
+#define TABLE "run " RFX_DEFECTS " --list list.txt --out-dir results --threshold 0.01 "
+
+/* A table has the lines of all results, and is there if all results are. */
+static void test_table(void **state) {
+    static const char odd[] = "odd, \"name\".tif";
+    (void)state;
+    clean();
+    (void)unlink("no.csv");
+    make_tiff(odd, 0);
+    write_file("list.txt", "synthetic:1400x2000\nodd, \"name\".tif\nsynthetic:96x64:7\n");
+    expect(0, TABLE "--as csv --table all.csv --json --memory 64MiB");
+    read_text("results/synthetic:1400x2000.csv", err_text);
+    FILE *table = fopen("wanted.csv", "w");
+    assert_non_null(table);
+    (void)fprintf(table, "image,%.*s\n", (int)strcspn(err_text, "\n"), err_text);
+    append_lines(table, "\"synthetic:1400x2000\"", "results/synthetic:1400x2000.csv");
+    append_lines(table, "\"odd, \"\"name\"\".tif\"", "results/odd, \"name\".tif.csv");
+    append_lines(table, "\"synthetic:96x64:7\"", "results/synthetic:96x64:7.csv");
+    assert_int_equal(fclose(table), 0);
+    assert_same_files("wanted.csv", "all.csv");
+    json_t *doc = sums();
+    read_text("all.csv", err_text);
+    long long lines = -1;
+    for (const char *p = err_text; *p != '\0'; ++p) lines += *p == '\n';
+    assert_true(strlen(err_text) > 3 * 16384); /* it is read in pieces */
+    assert_int_equal(integer_at(doc, "table.lines"), lines);
+    json_decref(doc);
+    /* images that are skipped are in it; a result that is not whole stops it */
+    assert_int_equal(unlink("results/synthetic:1400x2000.csv") + unlink("all.csv"), 0);
+    expect(0, TABLE "--as csv --table all.csv --json --resume");
+    check_sums(1, 2, 0);
+    assert_same_files("wanted.csv", "all.csv");
+    expect(0, TABLE "--as csv --table - --resume");
+    read_text("wanted.csv", err_text);
+    assert_string_equal(out_text, err_text);
+    write_file("results/synthetic:96x64:7.csv", "label,name\n1");
+    expect_says(3, TABLE "--as csv --table no.csv --resume", "its columns are 'label,name',");
+    assert_non_null(strstr(err_text, "--table 'no.csv' is not written: it has 2 of 3 images"));
+    write_file("results/synthetic:1400x2000.csv", "label,name\n1");
+    expect_says(3, TABLE "--as csv --table no.csv --resume", "its last line does not end");
+    assert_int_equal(unlink(odd), 0);
+    expect_says(3, TABLE "--as points.csv --table no.csv", "has 2 of 3 images");
+    assert_int_equal(access("no.csv", F_OK), -1);
+    write_file("list.txt", "synthetic:64x64\n");
+    expect_says(2, "run " NET " --list list.txt --out-dir results --table no.csv",
+                "--table needs --as");
+    expect_says(2, TABLE "--as geojson --table no.csv", "not geojson");
+    expect_says(2, TABLE "--as csv --table no.txt", ".csv");
+    expect_says(5, TABLE "--as csv --table nowhere/no.csv", "nowhere");
+    expect_says(2, "run data.onnx synthetic:64x64 --as csv --table no.csv", "--list");
+    expect_says(2, "run blazeface --list list.txt --out-dir results --as csv --table no.csv",
+                "about one output");
+}
+
 static void test_refusals(void **state) {
     (void)state;
     clean();
@@ -150,7 +214,8 @@ static void test_refusals(void **state) {
     expect_says(2, "run " NET " a.tif --list list.txt --out-dir results", "1 argument with --list");
     expect_says(2, "run " NET " --list list.txt --out-dir results --as gif",
                 "results are .npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson, .csv, "
-                ".json or .coco.json");
+                ".json, .coco.json, .boxes.geojson, .boxes.csv, .points.geojson, .points.csv, "
+                ".summary.json or .summary.csv");
     expect_says(2, "run " NET " --list list.txt --out-dir results -o x.npy", "--list excludes");
     assert_int_equal(system("rm -rf results/a.tif.zarr"), 0);
     expect(0, "run " NET " --list list.txt --out-dir results --as zarr");
@@ -225,6 +290,7 @@ int main(void) {
         cmocka_unit_test(test_results_are_those_of_single_runs),
         cmocka_unit_test(test_failures_stop_nothing),
         cmocka_unit_test(test_every_output_is_looked_for),
+        cmocka_unit_test(test_table),
         cmocka_unit_test(test_long_lists),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_memory_does_not_grow),

@@ -285,7 +285,7 @@ static void test_plans_count_files(void **state) {
                      smallest_of("run", "run fsrcnn cli_count_in.npy"));
     expect_says(
         2, "plan fsrcnn --size 64x64 --for-output map.bmp",
-        ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson, .csv, .json or .coco.json");
+        ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson, .csv, .json, .coco.json, ");
     expect(0, "plan fsrcnn --size 64x64 --json");
     json_t *doc = document("plan");
     assert_string_equal(json_string_value(at(doc, "counted.output")), ".npy");

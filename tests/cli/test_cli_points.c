@@ -163,6 +163,64 @@ static void test_points_are_the_peaks_of_the_map(void **state) {
     json_decref(doc);
 }
 
+/* Runs the parts of a run, and writes their names to `parts`, the last one first. */
+static void make_parts(const char *run, const char *name, int n, char parts[200]) {
+    char command[300];
+    int used = 0;
+    for (int k = n; k >= 1; --k) {
+        (void)snprintf(command, sizeof command, "%s --part %d/%d -o %s%dof%d.npy", run, k, n, name,
+                       k, n);
+        expect(0, command);
+        used += snprintf(parts + used, 200 - (size_t)used, " %s%dof%d.npy", name, k, n);
+    }
+}
+
+static void expect_merged(const char *parts, const char *options, const char *file,
+                          const char *same) {
+    char command[400];
+    (void)snprintf(command, sizeof command, "merge%s %s -o %s", parts, options, file);
+    expect(0, command);
+    assert_same_files(same, file);
+}
+
+static void test_parts_give_the_same_files(void **state) {
+    static const int counts[] = {2, 3, 5};
+    (void)state;
+    expect(0, RUN FOUND "--points all.geojson --distance 2 --summary summary.csv");
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; ++i) {
+        char parts[200];
+        make_parts(RUN, "defects", counts[i], parts);
+        expect_merged(parts, FOUND "--distance 2", "m.points.csv", "all.csv");
+        expect_merged(parts, FOUND "--distance 2", "m.points.geojson", "all.geojson");
+        expect_merged(parts, FOUND, "m.summary.csv", "summary.csv");
+        expect_merged(parts, FOUND, "m.summary.json", "all.json");
+        assert_non_null(strstr(out_text, "summary    3 classes, in m.summary.json\n"));
+        make_parts("run labels.onnx synthetic:131x170", "labels", counts[i], parts);
+        expect_merged(parts, "", "l.summary.csv", "labels.csv");
+    }
+    expect_says(3, "merge defects1of2.npy -o less.summary.json", "part");
+    assert_int_not_equal(access("less.summary.json", F_OK), 0);
+}
+
+/* Points and summaries are kinds of files too, of each output and of the images of a list. */
+static void test_endings_ask_for_the_same_files(void **state) {
+    (void)state;
+    expect(0, RUN FOUND "-o one.points.csv --distance 2 --json");
+    json_t *doc = json_loads(out_text, 0, NULL);
+    assert_true(integer_at(doc, "output.points.count") > 50);
+    json_decref(doc);
+    assert_same_files("all.csv", "one.points.csv");
+    expect(0, RUN FOUND "-o one.summary.json --points two.points.csv --distance 2");
+    assert_same_files("all.json", "one.summary.json");
+    assert_same_files("all.csv", "two.points.csv");
+    write_file("list.txt", "synthetic:600x800\n");
+    expect(0,
+           "run " RFX_DEFECTS " --list list.txt --out-dir out --as points.csv --distance 2 " FOUND);
+    assert_same_files("all.csv", "out/synthetic:600x800.points.csv");
+    expect(0, "run " RFX_DEFECTS " --list list.txt --out-dir out --as summary.json " FOUND);
+    assert_same_files("all.json", "out/synthetic:600x800.summary.json");
+}
+
 /* Number `column` of the line that begins with the label. */
 static double number_of(const char *text, long long label, int column) {
     char begin[32];
@@ -295,6 +353,20 @@ static void test_areas_and_bins_are_checked(void **state) {
     assert_int_not_equal(access("no.csv", F_OK), 0);
 }
 
+/* -o and merged parts give the files of --summary. */
+static void test_areas_go_with_every_file_of_a_summary(void **state) {
+    (void)state;
+    expect(0, RUN "--bins 7,0,1 --within areas.geojson -o again.summary.json");
+    assert_same_files("areas.json", "again.summary.json");
+    expect(0, RUN "--part 1/2 -o areas1.npy");
+    expect(0, RUN "--part 2/2 -o areas2.npy");
+    expect(0,
+           "merge areas2.npy areas1.npy --bins 7,0,1 --within areas.geojson --memory 64MiB -o "
+           "merged.summary.json");
+    assert_same_files("areas.json", "merged.summary.json");
+    expect_says(2, RUN "--part 1/2 -o areas1.npy --within areas.geojson", "merge");
+}
+
 static long long planned_source(const char *options) {
     char command[300];
     (void)snprintf(command, sizeof command,
@@ -331,7 +403,13 @@ static void test_what_cannot_be_is_refused(void **state) {
     expect_says(2, RUN "--summary no.csv --threshold 0.5,0.2", "one for each");
     expect_says(2, RUN FOUND "--points no.json", ".geojson or .csv");
     expect_says(2, RUN "--summary no.geojson", ".json or .csv");
-    expect_says(2, RUN "--summary no.coco.json", "use .json or .csv");
+    expect_says(2, RUN "--summary no.coco.json", "JSON of COCO");
+    expect_says(2, RUN FOUND "--points no.summary.csv", "summary in CSV");
+    expect_says(2, RUN FOUND "--regions no.points.csv", "CSV of points");
+    expect_says(2, RUN "-o no.points.csv", "--threshold");
+    expect_says(2, RUN "-o no.summary.csv --threshold 0.5,0.2", "one for each");
+    expect_says(2, RUN "--part 1/2 -o part1.npy --distance 3", "merge");
+    expect_says(2, "run mobilenet_v2:0.25 synthetic:64x64 -o no.summary.csv", "takes a map");
     expect_says(2, RUN FOUND "--points no.csv --regions no.csv", "both");
     expect_says(2, RUN FOUND "--points no.csv --points-of other", "'defects'");
     expect_says(2, RUN "--summary no.csv --summary-of other", "'defects'");
@@ -362,10 +440,13 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_are_the_same_for_every_plan),
         cmocka_unit_test(test_points_are_the_peaks_of_the_map),
+        cmocka_unit_test(test_parts_give_the_same_files),
+        cmocka_unit_test(test_endings_ask_for_the_same_files),
         cmocka_unit_test(test_summary_has_the_pixels_of_regions),
         cmocka_unit_test(test_places_are_those_of_the_picture),
         cmocka_unit_test(test_areas_of_regions_have_their_pixels),
         cmocka_unit_test(test_areas_and_bins_are_checked),
+        cmocka_unit_test(test_areas_go_with_every_file_of_a_summary),
         cmocka_unit_test(test_plan_counts_the_points),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };

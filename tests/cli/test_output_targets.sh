@@ -31,6 +31,7 @@ command() {
         plan) "$rfexec" plan fsrcnn --size 64x64 -o "$1" ;;
         npy) "$rfexec" run fsrcnn synthetic:48x40 --bands 8 -o "$1" ;;
         report) "$rfexec" run fsrcnn synthetic:48x40 --report "$1" ;;
+        table) echo synthetic:48x40 | "$rfexec" run fsrcnn --list - --out-dir results --as summary.csv --table "$1" ;;
         overlay) "$rfexec" run fsrcnn synthetic:48x40 --bands 8 --overlay "$1" ;;
     esac
 }
@@ -43,7 +44,7 @@ ending() {
         overlay) echo .png ;;
         export) echo .onnx ;;
         plan) echo .json ;;
-        alloc) echo .csv ;;
+        alloc | table) echo .csv ;;
         *) echo .svg ;;
     esac
 }
@@ -53,7 +54,7 @@ is_page() {
     [ "$(head -n 1 "$1")" = '<!DOCTYPE html>' ] && [ "$(tail -n 1 "$1")" = '</html>' ]
 }
 
-ways="alloc alloc_plot export curve pareto analyze memory chart plan npy report overlay"
+ways="alloc alloc_plot export curve pareto analyze memory chart plan npy report table overlay"
 for way in $ways; do
     end=$(ending)
     plain=$way.plain$end
@@ -133,7 +134,7 @@ for way in $ways; do
     [ ! -e ./- ] || fail "$way: made a file '-'"
 
     # Only what was asked for is left.
-    rest=$(ls -A | grep -v -e '\.plain\.' -e '^out\.txt$' -e '^err\.txt$' -e '^problem\.csv$' -e '^lines\.csv$' || true)
+    rest=$(ls -A | grep -v -e '\.plain\.' -e '^out\.txt$' -e '^err\.txt$' -e '^problem\.csv$' -e '^lines\.csv$' -e '^results$' || true)
     [ -z "$rest" ] || fail "$way: left $rest"
 done
 

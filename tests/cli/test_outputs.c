@@ -127,7 +127,7 @@ static void what_does_not_suit_is_said(void **state) {
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);
     assert_non_null(strstr(
         message,
-        ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson, .csv, .json or .coco.json"));
+        ".npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson, .csv, .json, .coco.json, "));
     f.options.output.file = "map.png";
     f.options.output.bits = 32;
     assert_int_equal(rfx_cli_outputs_check(f.graph, &f.options), RFX_EXIT_USAGE);

@@ -172,7 +172,8 @@ static void test_wrong_input_is_refused(void **state) {
     assert_int_equal(system("test ! -e no.onnx && test ! -e no.json"), 0);
 }
 
-/* A folder is read in the order of its names; pictures with numbers that are not finite stop. */
+/* A folder is read in the order of its names, and a picture is a list of itself; pictures with
+ * numbers that are not finite stop. */
 static void test_folder(void **state) {
     (void)state;
     assert_int_equal(system("rm -rf pictures && mkdir pictures && mkdir pictures/more"), 0);
@@ -188,6 +189,18 @@ static void test_folder(void **state) {
     }
     expect(0, "quantize " NET " --images pictures -o other.onnx");
     assert_same_files("net.onnx", "other.onnx");
+
+    /* A picture, or a computed one, in place of a list. */
+    static const char *const ones[] = {"pictures/3.npy", "synthetic:64x160:3", "one.txt"};
+    write_file("one.txt", "pictures/3.npy\n");
+    for (int i = 0; i < 3; ++i) {
+        char command[200];
+        (void)snprintf(command, sizeof command, "quantize " NET " --images %s -o one%d.onnx",
+                       ones[i], i);
+        expect(0, command);
+    }
+    assert_same_files("one2.onnx", "one0.onnx");
+    assert_same_files("one2.onnx", "one1.onnx");
 
     FILE *file = fopen("pictures/3.npy", "r+b");
     const float nan = NAN;

@@ -230,14 +230,18 @@ def check_form(program, name, folder):
 
 
 def check_last_image(program, folder):
-    """An .npy of the image as a model with channels last declares it, of two types."""
+    """An .npy of the image as a model with channels last declares it, of three types."""
     weights = numpy_helper.from_array(RANDOM.integers(-3, 4, WEIGHTS["w"]).astype(np.float32), "w")
     nodes = [node("Cast", "x", "f", to=F), node("Transpose", "f", "t", perm=[0, 3, 1, 2]),
              node("Conv", "t w", "r", pads=[1] * 4), node("Transpose", "r", "y", perm=[0, 2, 3, 1])]
-    for kind, dtype in ((F, np.float32), (U8, np.uint8)):
+    scale = numpy_helper.from_array(np.float32(0.5), "scale"), numpy_helper.from_array(np.int8(-3), "zero")
+    for kind, dtype in ((F, np.float32), (U8, np.uint8), (I8, np.int8)):
+        if kind == I8:
+            nodes[0] = node("DequantizeLinear", "x scale zero", "f")
         graph = helper.make_graph(
             nodes, "last", [helper.make_tensor_value_info("x", kind, [1, "rows", "columns", 3])],
-            [helper.make_tensor_value_info("y", F, None)], [weights])
+            [helper.make_tensor_value_info("y", F, None)],
+            [weights, *(scale if kind == I8 else ())])
         model = folder / "last.onnx"
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), model)
         x = RANDOM.integers(0, 9, (1, ROWS, COLUMNS, 3)).astype(dtype)

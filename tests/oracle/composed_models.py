@@ -44,6 +44,11 @@ def cases():
     yield "fused_sum", 17, [node("Conv", "x w b", "z", **pads),
                             node("FusedConv", "x w b z", domain="com.microsoft", activation="Relu", **pads)], \
         weights, kind
+    yield "fused_batch", 17, [
+        node("Reshape", "x two", "z"), node("FusedConv", "z w b", "c", activation="Relu", domain="com.microsoft", **pads),
+        node("Reshape", "c twelve")], {
+            "two": np.array([2, 2, 37, 50], np.int64), "twelve": np.array([1, 12, 37, 50], np.int64),
+            "w": floats(6, 2, 3, 3), "b": floats(6)}, kind
     for name in ("Tan", "Atan", "Sinh", "Cosh", "Asinh"):
         yield name.lower(), 17, [node(name, "x")], {}, kind
     for name in ("Asin", "Acos", "Atanh"):
@@ -74,7 +79,14 @@ def cases():
                                         node("GridSample", "x g", align_corners=corners)], \
             {"t": np.array([[[0.8, 0.3, 0.1], [-0.2, 0.9, -0.3]]], np.float32),
              "s": np.array([1, 4, 29, 61], np.int64)}, kind
-    yield "uint16", 17, [node("Cast", "x", "f", to=1), node("Conv", "f w b", **pads)], weights, TensorProto.UINT16
+    for to in (TensorProto.UINT16, TensorProto.INT16):
+        yield f"image_{to}", 17, [node("Cast", "x", "f", to=1), node("Conv", "f w b", **pads)], weights, to
+    for to, dtype in ((TensorProto.UINT8, np.uint8), (TensorProto.INT8, np.int8)):  # sums are exact in float32
+        yield f"image_{to}", 17, [
+            node("DequantizeLinear", "x s z", "f"), node("DequantizeLinear", "wq ws wz", "v"),
+            node("Conv", "f v", "c", **pads), node("QuantizeLinear", "c t z", "q"), node("DequantizeLinear", "q t z")], {
+                "s": np.float32(1 / 64), "z": dtype(20), "ws": np.float32(1 / 128), "wz": np.int8(0),
+                "t": np.float32(1 / 16), "wq": rng.integers(-128, 128, (6, 4, 3, 3)).astype(np.int8)}, to
     yield from quantised(kind, pads)
 
 
@@ -142,8 +154,9 @@ def check(program, work, case):
     model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", opset),
                                                                    helper.make_opsetid("com.microsoft", 1)])
     image = rng.standard_normal(SHAPE).astype(np.float32)
-    if kind == TensorProto.UINT16:
-        image = rng.integers(0, 65535, SHAPE).astype(np.uint16)
+    if kind != TensorProto.FLOAT:
+        ends = np.iinfo(helper.tensor_dtype_to_np_dtype(kind))
+        image = rng.integers(ends.min, ends.max + 1, SHAPE).astype(ends.dtype)
     onnx.save(model, work + "/model.onnx")
     expected = expected_of(model, image)
     try:

@@ -180,8 +180,8 @@ static bool lay(struct tops *tops, const struct rfx_place_item *item, size_t off
     return true;
 }
 
-/* Places all items by rising offset. *apart: no two items that are live together share a byte.
- * Returns false: no memory. */
+/* Sets *apart to whether no two items that are live together share a byte. Lays the items one by
+ * one, lowest offset first. Returns false when there is no memory. */
 static bool sweep_is_apart(struct rfx_memory *mem, const struct rfx_place_item *items, int n,
                            const size_t *offsets, bool *apart) {
     size_t count = (size_t)n;

@@ -230,8 +230,8 @@ static void clear_state(struct rfx_exact_search *search) {
     }
 }
 
-/* Raises the floor of item i to `at`; `rests`: because something placed ends there. Returns false
- * when there is no memory for the trail. */
+/* Raises the floor of item i to `at`; `rests`: a placed item ends there. Returns false when there
+ * is no memory for the trail. */
 static bool lift(struct rfx_exact_search *search, int i, int64_t at, bool rests) {
     struct place *place = &search->places[i];
     at = round_up(at, search->items[i].align);
@@ -248,8 +248,8 @@ static bool lift(struct rfx_exact_search *search, int i, int64_t at, bool rests)
 }
 
 /* Places item x at the frame's level: raises the frame's items above it, and appends all others of
- * its part to the pool. *cut: no remaining item crosses some boundary inside x. Returns false: no
- * memory. O(items). */
+ * its part to the pool. *cut: some boundary inside x is crossed by no remaining item. Returns
+ * false: no memory. O(items). */
 static bool place_item(struct rfx_exact_search *search, struct frame *frame, int x, bool *cut) {
     const struct item *item = &search->items[x];
     const int *items = &search->pool[frame->part.start];
@@ -387,9 +387,9 @@ static bool is_earlier(const struct rfx_exact_search *search, int i, int j) {
     return i < j;
 }
 
-/* Returns whether placing item i now at starts[i] keeps the solution canonical: after the last
- * placed item, an item must start higher, or as high with a lower rank (then higher number). Of
- * equal items, the earlier one is placed first. */
+/* Returns whether placing item i now at starts[i] keeps the solution canonical. Compared with the
+ * last placed item, i must start higher, or as high with a lower rank, or as high with the same
+ * rank and a higher number. Of equal items, the earlier one is placed first. */
 static bool is_canonical(const struct rfx_exact_search *search, const struct frame *frame, int i) {
     const struct item *item = &search->items[i];
     if (item->twin >= 0 && !search->placed[item->twin]) return false;
@@ -696,9 +696,9 @@ static int64_t next_level(const struct rfx_exact_search *search, const struct fr
     return next;
 }
 
-/* Called after all candidates of a frame: leaves its section empty at its level. Returns FOUND when
- * the frame has more candidates to try, EXHAUSTED when it has none, LIMIT when there is no memory.
- */
+/* Called when all candidates of a frame were tried: lets no item start at the level of the frame's
+ * section, and raises that level. Returns FOUND when the frame has more candidates to try,
+ * EXHAUSTED when it has none, LIMIT when there is no memory. */
 static enum rfx_exact_outcome go_without(struct rfx_exact_search *search, struct frame *frame) {
     const int *items = &search->pool[frame->part.start];
     int section = frame->section;

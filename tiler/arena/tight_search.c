@@ -131,8 +131,9 @@ static void boundaries_free(struct boundaries *boundaries) {
     rfx_memory_release(boundaries->mem, boundaries);
 }
 
-/* Makes the boundaries for a capacity of at least the largest breadth, of a problem of n >= 1
- * items. Free with boundaries_free. O(items * sections). */
+/* Lists the boundaries of a problem of n >= 1 items, with fillers where fewer than `capacity` bytes
+ * are in use. The capacity is at least the largest breadth. Free with boundaries_free. O(items *
+ * sections). */
 static enum rfx_status boundaries_create(const struct rfx_place_problem *problem, size_t capacity,
                                          bool backwards, struct boundaries **out,
                                          struct rfx_error *err) {

@@ -86,7 +86,7 @@ static int64_t row_bytes(const struct rfx_node *node) {
     return (int64_t)rfx_tensor_pixel_bytes(&node->out, rfx_rect_cols(node->wanted));
 }
 
-/* Two maps, and the lag of the later one. */
+/* Two maps, and the lag of the later one (stream_slides.h). */
 struct pair {
     const struct rfx_graph *graph;
     int before, after;
@@ -107,10 +107,10 @@ static int64_t look(struct pair *p, int64_t row, int64_t last) {
     return dead;
 }
 
-/* Examines each row from a border on, in blocks, until two blocks in succession have advanced as
- * much as the block before them. All blocks from there to the same point at the other border then
- * advance equally. Returns the distance from the border in rows; -1: not reached within MOST_BLOCKS
- * blocks. *moved receives how many more rows of `before` are no longer needed after each block. */
+/* Looks at blocks of BLOCK rows of the later map, from a border inwards, until three blocks in
+ * succession free the same number of rows of `before`, row for row. All blocks further in then free
+ * that number too. Sets *moved to the number, and returns the rows looked at; -1: no such blocks
+ * among the first MOST_BLOCKS. */
 static int64_t look_from(struct pair *p, bool at_end, int64_t *moved) {
     int64_t rows = rfx_range_size(p->made), before[BLOCK] = {0};
     int alike = 0;

@@ -443,8 +443,8 @@ static void list_slides(const struct lister *l, int i) {
     }
 }
 
-/* Lists the steps at which records begin or have ended: the first step of a stage, the steps of
- * computed nodes, and the step after each. */
+/* Lists the steps at which records begin or have ended: in each stage the first step, the steps of
+ * the computed nodes, and the step after the last one. */
 static void list_spans(struct rfx_plan_context *c, const struct rfx_stage_shape *shapes,
                        int n_stages) {
     c->n_spans = 0;

@@ -58,8 +58,8 @@ void rfx_schedule_rewind(struct rfx_schedule *schedule);
 /* Fills the next step; returns false at the end. Steps with empty rectangles are skipped. */
 bool rfx_schedule_next(struct rfx_schedule *schedule, struct rfx_step *step);
 
-/* Returns the resident region of a node while the last step runs (after the end: in the last
- * stage). */
+/* Returns the part of a node's map that is in memory while the step that rfx_schedule_next last
+ * returned runs. After the last step: in the last stage. */
 struct rfx_resident_region rfx_schedule_resident_region(const struct rfx_schedule *schedule,
                                                         int node);
 #endif

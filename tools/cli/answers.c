@@ -11,28 +11,52 @@ static const struct rfx_tensor *tensor_of(const struct rfx_graph *graph, int k) 
     return &graph->nodes[graph->outputs[k].node].out;
 }
 
+enum { MOST_KINDS = 4 };
+
 /* One of the options. */
 struct asked {
     const char *option;
     const char *path;   /* NULL: not given */
     const char *output; /* name of the output that it is about; NULL: the first that suits */
-    const struct rfx_output_kind *piped; /* kind of "-" */
-    enum rfx_answer_wanted wanted;       /* in maps */
-    bool maps;                           /* it is about maps, else about outputs that are none */
+    bool maps;          /* it is about maps, else about outputs that are none */
+    const struct rfx_output_kind *kinds[MOST_KINDS]; /* of its files; the first is that of "-" */
 };
 
 static struct asked asked_of(const struct rfx_cli_run_options *options, int which) {
     const struct rfx_cli_answer_options *o = &options->output.answer;
     const struct asked all[RFX_CLI_ANSWERS] = {
-        [RFX_CLI_REGIONS] = {"--regions", o->regions, o->regions_of, &rfx_output_geojson,
-                             RFX_ANSWER_REGIONS, true},
-        [RFX_CLI_POINTS] = {"--points", o->points, o->points_of, &rfx_output_geojson,
-                            RFX_ANSWER_POINTS, true},
-        [RFX_CLI_SUMMARY] = {"--summary", o->summary, o->summary_of, &rfx_output_json,
-                             RFX_ANSWER_SUMMARY, true},
-        [RFX_CLI_BOXES] = {"--boxes", o->boxes, o->boxes_of, &rfx_output_json, RFX_ANSWER_REGIONS,
-                           false}};
+        [RFX_CLI_REGIONS] =
+            {"--regions", o->regions, o->regions_of, true, {&rfx_output_geojson, &rfx_output_csv}},
+        [RFX_CLI_POINTS] = {"--points",
+                            o->points,
+                            o->points_of,
+                            true,
+                            {&rfx_output_points_geojson, &rfx_output_points_csv}},
+        [RFX_CLI_SUMMARY] = {"--summary",
+                             o->summary,
+                             o->summary_of,
+                             true,
+                             {&rfx_output_summary_json, &rfx_output_summary_csv}},
+        [RFX_CLI_BOXES] = {"--boxes",
+                           o->boxes,
+                           o->boxes_of,
+                           false,
+                           {&rfx_output_json, &rfx_output_coco, &rfx_output_boxes_csv,
+                            &rfx_output_boxes_geojson}}};
     return all[which];
+}
+
+/* Returns the kind of the option's file: one of its kinds that has the name's ending, or the last
+ * part of whose ending is the name's: --points x.csv is a file of points. NULL: there is none. */
+static const struct rfx_output_kind *kind_of(const struct asked *asked) {
+    const struct rfx_output_kind *named = rfx_output_kind_of(asked->path), *alike = NULL;
+    if (strcmp(asked->path, "-") == 0) return asked->kinds[0];
+    for (int i = 0; i < MOST_KINDS && asked->kinds[i] != NULL && named != NULL; ++i) {
+        if (named == asked->kinds[i]) return named;
+        if (strcmp(named->ends[0], strrchr(asked->kinds[i]->ends[0], '.')) == 0)
+            alike = asked->kinds[i];
+    }
+    return alike;
 }
 
 bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options) {
@@ -42,7 +66,8 @@ bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options) {
 
 static bool are_boxes(const char *path) {
     const struct rfx_output_kind *kind = rfx_output_kind_of(path);
-    return kind != NULL && (kind == &rfx_output_json || kind == &rfx_output_coco);
+    return kind != NULL && (kind == &rfx_output_json || kind == &rfx_output_coco ||
+                            kind == &rfx_output_boxes_csv || kind == &rfx_output_boxes_geojson);
 }
 
 void rfx_cli_answers_settle(struct rfx_cli_output_options *options) {
@@ -64,12 +89,16 @@ static enum rfx_status format_for(const struct rfx_graph *graph,
                                   const struct asked *asked, int k,
                                   struct rfx_output_format *format, struct rfx_error *err) {
     const struct rfx_tensor *tensor = tensor_of(graph, k);
+    const struct rfx_output_kind *kind = kind_of(asked);
     char what[256];
     if (!rfx_cli_run_format(options, asked->path, format))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s '%.150s': no known kind of file",
                         asked->option, asked->path);
-    if (strcmp(asked->path, "-") == 0) format->kind = asked->piped;
-    format->answer.wanted = asked->wanted;
+    if (kind == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s '%.150s': the name is that of another kind of file, %s", asked->option,
+                        asked->path, format->kind->name);
+    format->kind = kind;
     /* --bits and --range are for the samples of -o: what is found is found in the values. */
     format->bits = 0;
     format->has_range = false;

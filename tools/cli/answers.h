@@ -24,7 +24,7 @@ struct rfx_cli_answers { /* all zero: none */
  * boxes in --for-output, asks for boxes, and not for those of a certain output. */
 bool rfx_cli_answers_join(const struct rfx_cli_run_options *options);
 
-/* Makes -o the option --boxes if its file can have nothing but boxes (.json, .coco.json): a file
+/* Makes -o the option --boxes if its file can have nothing but boxes (.json, .boxes.csv ...): a file
  * has the boxes of one output, where -o is about each. Call it before the network is loaded. */
 void rfx_cli_answers_settle(struct rfx_cli_output_options *options);
 

@@ -298,29 +298,18 @@ static const struct rfx_cli_option points_rows[] = {
         rfx_cli_answer_options, "points", RESULT, points, "FILE",
         "find the peaks of a map, such as middles of objects in a heat map: pixels above "
         "--threshold that no pixel within --distance exceeds; write them as .geojson or "
-        ".csv",
+        ".csv ('-o FILE.points.geojson' and '-o FILE.points.csv' do the same for each output)",
         .ends = ".geojson .csv"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "points-of", TEXT, points_of, "NAME",
                    "output in which points are found (default: the first that is a map)",
                    .needs = "points"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "distance", COUNT, distance, "D",
-                   "a peak is the largest value of 2 D + 1 rows and columns of the map around it, "
-                   "and the first of equal ones; memory grows with D (default 1)",
-                   .most = INT32_MAX, .needs = "points"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "summary", RESULT, summary, "FILE",
                    "count pixels, area and share of each class of a map, and its smallest, largest "
-                   "and mean value where it is no map of labels; write them as .json or .csv",
+                   "and mean value where it is no map of labels; write them as .json or .csv "
+                   "('-o FILE.summary.json' and '-o FILE.summary.csv' do the same for each output)",
                    .ends = ".json .csv"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "summary-of", TEXT, summary_of, "NAME",
                    "output that is counted (default: the first that is a map)", .needs = "summary"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "bins", BINS, bins, "N,LOW,HIGH",
-                   "add a histogram of each channel to the summary: numbers of values in N equal "
-                   "bins from LOW to HIGH, below and above (not for maps of labels)",
-                   .needs = "summary"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "within", TEXT, within, "AREAS",
-                   "write the summary once more for each polygon of this GeoJSON file, of the "
-                   "pixels whose centres lie inside; its coordinates are those of --coordinates",
-                   .needs = "summary"),
 };
 GROUP(rfx_cli_points_group, rfx_cli_heading_answers, points_rows);
 
@@ -331,6 +320,18 @@ static const struct rfx_cli_option answers_rows[] = {
         "channels or one for each (default: the class of a pixel is its largest channel, "
         "or its label where there is one channel of integers)",
         .needs = "regions points summary output as"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "distance", COUNT, distance, "D",
+                   "a peak is the largest value of 2 D + 1 rows and columns of the map around it, "
+                   "and the first of equal ones; memory grows with D (default 1)",
+                   .most = INT32_MAX, .needs = "points output as"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "bins", BINS, bins, "N,LOW,HIGH",
+                   "add a histogram of each channel to the summary: numbers of values in N equal "
+                   "bins from LOW to HIGH, below and above (not for maps of labels)",
+                   .needs = "summary output as"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "within", TEXT, within, "AREAS",
+                   "write the summary once more for each polygon of this GeoJSON file, of the "
+                   "pixels whose centres lie inside; its coordinates are those of --coordinates",
+                   .needs = "summary output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "connect", WORD, connect, "4|8",
                    "pixels of a region are connected by their sides, or by sides and corners "
                    "(default 4)",
@@ -360,9 +361,10 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 
 /* Options that do not go with --part and --part-rect, which write the samples of one output to a
  * .npy file. */
-#define NOT_OF_PART                                                                         \
-    "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog " \
-    "channel-names zarr-chunk zarr-compress zarr-format regions points summary boxes threshold"
+#define NOT_OF_PART                                                                              \
+    "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog "      \
+    "channel-names zarr-chunk zarr-compress zarr-format regions points summary boxes threshold " \
+    "distance bins within"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {
@@ -403,8 +405,14 @@ static const struct rfx_cli_option list_rows[] = {
     RFX_CLI_OPTION(
         rfx_cli_list_options, "as", FILE_END, as, "KIND",
         "kind of the result files: npy (default), tif, ome.tif, png, pfm, zarr, ome.zarr, or "
-        "what is found as geojson, csv, json or coco.json",
+        "what is found as geojson, csv, json, coco.json, boxes.geojson, boxes.csv, points.geojson, "
+        "points.csv, summary.json or summary.csv",
         .needs = "list"),
+    RFX_CLI_OPTION(rfx_cli_list_options, "table", RESULT, table, "FILE",
+                   "with --as csv, or boxes.csv, points.csv or summary.csv: write the lines of all "
+                   "result files to "
+                   "this .csv file too, with the path of the image in a first column",
+                   .needs = "as", .ends = ".csv"),
     RFX_CLI_OPTION(rfx_cli_list_options, "resume", FLAG, resume, NULL,
                    "skip images whose results are there already", .needs = "list"),
 };

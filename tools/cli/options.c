@@ -481,7 +481,7 @@ static bool refuse_option(const struct rfx_cli_command *command, const char *arg
 /* Parses the option at argv[*i] and moves *i to the last word of the option. */
 static bool parse_option(struct rfx_cli_words *words, int argc, char **argv, int *i, char *why,
                          size_t why_size) {
-    char *arg = argv[*i], form[200];
+    char *arg = argv[*i], form[RFX_OUTPUT_ENDS + 40];
     struct rfx_cli_use use;
     size_t length;
     bool is_long;

@@ -50,8 +50,9 @@ enum rfx_cli_kind {
     RFX_CLI_INT8,     /* enum rfx_int8_choice */
 };
 
-/* A row of a table. Lists of options are names with a space between them. "NAME=VALUE" in a list
- * means the option with this value. Names that the command does not take are ignored. */
+/* An option: a row of a table. excludes, needs and unless list other options: names with spaces
+ * between them, or "NAME=VALUE" for an option with this value. Names that the command does not take
+ * are ignored. */
 struct rfx_cli_option {
     const char *name;
     char letter; /* 0: none */
@@ -236,7 +237,7 @@ struct rfx_cli_part_options {
 
 /* A run on many images. */
 struct rfx_cli_list_options {
-    const char *list, *out_dir, *as;
+    const char *list, *out_dir, *as, *table;
     bool resume;
 };
 
@@ -275,7 +276,7 @@ struct rfx_cli_run_options {
         RFX_CLI_USE(seed, rfx_cli_run_options, model),    \
         RFX_CLI_USE(input, rfx_cli_run_options, input)
 
-/* The groups of what is found in outputs. */
+/* The groups of the options for boxes, regions and points that are found in outputs. */
 #define RFX_CLI_USES_OF_ANSWERS                                    \
     RFX_CLI_USE(boxes, rfx_cli_run_options, output.answer),        \
         RFX_CLI_USE(detector, rfx_cli_run_options, output.answer), \

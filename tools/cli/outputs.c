@@ -33,7 +33,8 @@ static bool of_answers(const struct rfx_cli_answer_options *options) {
            options->all_labels || options->classes != NULL || options->coordinates != NULL ||
            options->memory_bytes != 0 || options->head != NULL || options->score.given ||
            options->overlap.given || options->agnostic || options->most_boxes != 0 ||
-           options->class_count != 0 || options->distance != 0;
+           options->class_count != 0 || options->distance != 0 || options->bins.n != 0 ||
+           options->within != NULL;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {

@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "rfexec/image/image_backend.h"
+#include "rfexec/image/image_kind.h"
+
 /* Reads up to `room` bytes. Returns the number of bytes, or -1 with errno. */
 static ssize_t read_some(int file, char *to, size_t room) {
     ssize_t n;
@@ -44,7 +47,7 @@ static enum rfx_status read_text(struct rfx_batch_list *list, int file, const ch
     list->bytes = room;
     if (strlen(list->text) != filled)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
-                        "list '%.200s': byte %zu is zero, which no path can have", path,
+                        "list '%.200s': byte %zu is zero: this is no list of paths", path,
                         strlen(list->text));
     return RFX_OK;
 }
@@ -110,9 +113,36 @@ static int compare_paths(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* Returns whether `path` is a picture: a file with a zero byte at its beginning is no list. */
+static bool is_picture(const char *path) {
+    char head[64];
+    const size_t prefix = strlen(RFX_IMAGE_SYNTHETIC_PREFIX);
+    if (strncmp(path, RFX_IMAGE_SYNTHETIC_PREFIX, prefix) == 0 || rfx_is_zarr(path)) return true;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return false;
+    ssize_t n = read_some(file, head, sizeof head);
+    (void)close(file);
+    return n > 0 && memchr(head, 0, (size_t)n) != NULL;
+}
+
+/* Makes a list of one path. */
+static enum rfx_status list_one(struct rfx_batch_list *list, const char *path,
+                                struct rfx_error *err) {
+    const size_t bytes = strlen(path) + 1;
+    list->bytes = bytes + sizeof *list->paths;
+    list->text = rfx_memory_alloc(list->mem, bytes);
+    list->paths = rfx_memory_alloc(list->mem, sizeof *list->paths);
+    if (list->text == NULL || list->paths == NULL)
+        return rfx_memory_fail(list->mem, path, list->bytes, err);
+    memcpy(list->text, path, bytes);
+    list->paths[list->n++] = list->text;
+    return RFX_OK;
+}
+
 enum rfx_status rfx_batch_list_read_images(struct rfx_memory *mem, const char *path,
                                            struct rfx_batch_list *list, struct rfx_error *err) {
     *list = (struct rfx_batch_list){.mem = mem};
+    if (is_picture(path)) return list_one(list, path, err);
     DIR *folder = opendir(path);
     if (folder == NULL && (errno == ENOTDIR || errno == ENOENT))
         return rfx_batch_list_read(mem, path, list, err);

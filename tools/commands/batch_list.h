@@ -23,7 +23,8 @@ RFX_NODISCARD enum rfx_status rfx_batch_list_read(struct rfx_memory *mem, const 
                                                   struct rfx_error *err);
 
 /* Lists the files of the folder `path`, in the order of their bytes: regular files whose names do
- * not begin with a dot. If `path` is no folder, as rfx_batch_list_read. Statuses are the same. */
+ * not begin with a dot. If `path` is a picture, lists this one; else reads the list as
+ * rfx_batch_list_read does. Statuses are the same. */
 RFX_NODISCARD enum rfx_status rfx_batch_list_read_images(struct rfx_memory *mem, const char *path,
                                                          struct rfx_batch_list *list,
                                                          struct rfx_error *err);

@@ -53,8 +53,9 @@ static int print_shards(const struct rfx_shards *shards, const struct rfx_merge_
     printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
     printf("output     %s %s, hash %s\n", first->output, rfx_human_shape(shape, text), hash);
     if (shards->answers.what != NULL)
-        printf("%-10s %lld, in %s\n", shards->answers.what, (long long)shards->answers.count,
-               options->output.file);
+        printf("%-10s %lld%s%s, in %s\n", shards->answers.what, (long long)shards->answers.count,
+               shards->answers.unit != NULL ? " " : "",
+               shards->answers.unit != NULL ? shards->answers.unit : "", options->output.file);
     return RFX_EXIT_DONE;
 }
 

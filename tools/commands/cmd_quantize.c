@@ -317,9 +317,11 @@ static struct quantize_options values;
 static const char heading[] = "quantize options (what becomes bytes, and how)";
 
 static const struct rfx_cli_option rows[] = {
-    RFX_CLI_OPTION(quantize_options, "images", TEXT, images, "LIST|FOLDER",
-                   "pictures to take the ranges from: a folder, or a file with one path a line",
-                   .excludes = "counts"),
+    RFX_CLI_OPTION(
+        quantize_options, "images", TEXT, images, "LIST|FOLDER",
+        "pictures to take the ranges from: a folder, a file with one path a line, or one "
+        "picture",
+        .excludes = "counts"),
     RFX_CLI_OPTION(quantize_options, "part", TEXT, part, "I/N",
                    "count part I of N of the pictures and write the counts to -o",
                    .needs = "images"),

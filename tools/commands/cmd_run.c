@@ -171,7 +171,8 @@ const struct rfx_cli_command rfx_cmd_run = {
     .args =
         "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--part I/N] [--report FILE.html] "
         "[--overlay FILE] [--top K --labels FILE] [--json]\n"
-        "       rfexec run MODEL --list FILE --out-dir DIR [--as KIND] [--resume] "
+        "       rfexec run MODEL --list FILE --out-dir DIR [--as KIND] [--table FILE.csv] "
+        "[--resume] "
         "[PLAN OPTIONS] [--json]",
     .summary = "run a network on an image",
     .details =
@@ -209,7 +210,9 @@ const struct rfx_cli_command rfx_cmd_run = {
         "\n"
         "--list runs the network on many images. The network is loaded once for all images of one\n"
         "size. An image that fails does not stop the others; the exit code is that of the first\n"
-        "failure. With --json one line is printed for each image and one for all.\n",
+        "failure. With --json one line is printed for each image and one for all. --table puts "
+        "what\n"
+        "is found in all images into one CSV file, which is written if no image fails.\n",
     .examples =
         "rfexec run mobilenet_v2 photo.png --memory 64MiB --top 5\n"
         "rfexec run net.onnx photo.png --memory 64MiB -o map.npy --report report.html\n"

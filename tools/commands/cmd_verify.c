@@ -157,9 +157,10 @@ static enum rfx_status check_other(struct verify *v, const struct rfx_plan *plan
     rfx_plan_describe(plan, v->other, sizeof v->other);
     bool alike = v->job.plan->grouped == NULL && strcmp(asked, v->other) == 0;
     if (v->asked->against_bytes != 0 && alike)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "--against %zu leads to the same plan (%s): give another budget",
-                        v->asked->against_bytes, asked);
+        return rfx_fail(
+            err, RFX_STATUS_INVALID_ARGUMENT,
+            "--against %zu gives the plan of the first run again (%s): give another budget",
+            v->asked->against_bytes, asked);
     if (there != 0 && plan->peak_bytes > there)
         return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
                         "the %s run to compare with needs %s, the machine has %s: give --against "

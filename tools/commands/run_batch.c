@@ -9,6 +9,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,24 +22,34 @@
 #include "tools/cli/report.h"
 #include "tools/commands/batch_list.h"
 #include "tools/commands/kept_run.h"
+#include "tools/commands/list_table.h"
 
 struct batch {
     const struct rfx_cli_run_options *options; /* options of the command */
     struct rfx_cli_run_options one;            /* options for running one image */
     struct rfx_batch_list list;
+    struct rfx_list_table table;
     struct rfx_kept_run kept; /* for images of one size */
     char result[PATH_MAX];    /* path of the result of the current image */
     size_t done, skipped, failed;
     int first_code; /* exit code of the first failure */
     bool useless;   /* the options suit no image: stop the batch */
+    bool has_table; /* the table is written */
 };
 
 /* Checks that the outputs of an image can be written, and adds what their files take in a run. */
 static int ready(void *user, struct rfx_cli_job *job, size_t *more_bytes) {
     struct batch *run = user;
-    int code = rfx_cli_outputs_check(job->graph, &run->one);
+    bool table = run->options->list.table != NULL;
+    int code = RFX_EXIT_USAGE;
+    if (table && job->graph->n_outputs > 1 && run->one.output.answer.boxes == NULL)
+        rfx_cli_message("--table is about one output, and the network has %d",
+                        job->graph->n_outputs);
+    else
+        code = rfx_cli_outputs_check(job->graph, &run->one);
     run->useless = code == RFX_EXIT_USAGE;
-    *more_bytes = run->list.bytes + rfx_cli_outputs_bytes(job->graph, &run->one, &job->geo);
+    *more_bytes = run->list.bytes + (table ? rfx_list_table_bytes() : 0) +
+                  rfx_cli_outputs_bytes(job->graph, &run->one, &job->geo);
     return code;
 }
 
@@ -102,8 +113,14 @@ static bool name_result(struct batch *run, const char *path) {
     return n > 0 && n < (int)sizeof run->result;
 }
 
-static int skip(struct batch *run) {
-    run->skipped++;
+/* Counts an image whose result is complete, and adds the result to the table. */
+static int finish(struct batch *run, const char *path, size_t *count) {
+    struct rfx_error err = {{0}};
+    enum rfx_status status = RFX_OK;
+    if (run->options->list.table != NULL)
+        status = rfx_list_table_add(&run->table, path, run->result, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    ++*count;
     return RFX_EXIT_DONE;
 }
 
@@ -115,7 +132,8 @@ static int run_one(struct batch *run, char *path) {
         rfx_cli_message("'%s': the name of its result is too long", shown);
         return RFX_EXIT_REFUSED;
     }
-    if (run->options->list.resume && access(run->result, F_OK) == 0) return skip(run);
+    if (run->options->list.resume && access(run->result, F_OK) == 0)
+        return finish(run, path, &run->skipped);
     run->one.words.args[1] = path;
     run->one.words.shown[1] = shown;
     run->one.output.file = run->result;
@@ -125,25 +143,49 @@ static int run_one(struct batch *run, char *path) {
     if (code != RFX_EXIT_DONE) return code;
     if (run->options->list.resume && run->one.output.file != NULL &&
         rfx_cli_outputs_exist(run->kept.job.graph, &run->one))
-        return skip(run);
+        return finish(run, path, &run->skipped);
     enum rfx_status status = compute(run, path, &err);
-    if (status == RFX_OK) run->done++;
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+    return status == RFX_OK ? finish(run, path, &run->done) : rfx_cli_fail(status, &err);
+}
+
+/* Completes the table if every image of the list is in it. */
+static int finish_table(struct batch *run) {
+    const char *path = run->options->list.table;
+    struct rfx_error err = {{0}};
+    if (path == NULL || run->useless) return RFX_EXIT_DONE;
+    size_t n = run->done + run->skipped;
+    if (n < run->list.n) {
+        rfx_cli_message(
+            "--table '%.200s' is not written: it has %zu of %zu images; --resume takes the results "
+            "that are there",
+            path, n, run->list.n);
+        return RFX_EXIT_DONE; /* the code is that of the failure */
+    }
+    enum rfx_status status = rfx_list_table_commit(&run->table, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    run->has_table = true;
+    return RFX_EXIT_DONE;
 }
 
 static void tell_sum(const struct batch *run, double seconds) {
     if (run->options->json) {
-        print_line(json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:f, s:I}", "schema", RFX_JSON_SCHEMA,
-                             "command", "run", "listed", (json_int_t)run->list.n, "done",
-                             (json_int_t)run->done, "skipped", (json_int_t)run->skipped, "failed",
-                             (json_int_t)run->failed, "seconds", seconds, "peak_rss_bytes",
-                             (json_int_t)rfx_peak_rss_bytes()));
+        json_t *table = run->has_table ? json_pack("{s:s, s:I}", "file", run->options->list.table,
+                                                   "lines", (json_int_t)run->table.lines)
+                                       : NULL;
+        print_line(json_pack("{s:i, s:s, s:I, s:I, s:I, s:I, s:f, s:I, s:o*}", "schema",
+                             RFX_JSON_SCHEMA, "command", "run", "listed", (json_int_t)run->list.n,
+                             "done", (json_int_t)run->done, "skipped", (json_int_t)run->skipped,
+                             "failed", (json_int_t)run->failed, "seconds", seconds,
+                             "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes(), "table", table));
         return;
     }
     char peak[RFX_HUMAN_CHARS];
     printf("list       %zu of %zu done, %zu there already, %zu failed, %.3f s, %s peak RSS\n",
            run->done, run->list.n, run->skipped, run->failed, seconds,
            rfx_human_bytes(rfx_peak_rss_bytes(), peak));
+    if (run->has_table)
+        printf("table      %lld lines, in %s\n", (long long)run->table.lines,
+               run->options->list.table);
 }
 
 /* Prints a line for an image without a result of this run. */
@@ -170,6 +212,8 @@ static int run_all(struct batch *run) {
         run->failed++;
         if (run->first_code == RFX_EXIT_DONE) run->first_code = code;
     }
+    int code = finish_table(run);
+    if (run->first_code == RFX_EXIT_DONE) run->first_code = code;
     tell_sum(run, rfx_clock_seconds(CLOCK_MONOTONIC) - started);
     return run->first_code;
 }
@@ -191,6 +235,11 @@ static bool make_folder(const char *path) {
     return true;
 }
 
+static bool is_csv(const char *as) {
+    size_t length = strlen(as);
+    return length >= 3 && strcasecmp(as + length - 3, "csv") == 0;
+}
+
 /* Checks the options and files whose errors would concern every image. */
 static int check_all(struct batch *run) {
     const struct rfx_cli_run_options *o = run->options;
@@ -202,6 +251,15 @@ static int check_all(struct batch *run) {
     enum rfx_status status = rfx_batch_list_read(run->list.mem, o->list.list, &run->list, &err);
     if (status == RFX_OK) status = rfx_batch_list_check_bases(&run->list, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    if (o->list.table != NULL && !is_csv(o->list.as)) {
+        rfx_cli_message("--table needs --as csv, boxes.csv, points.csv or summary.csv, not %s",
+                        o->list.as);
+        return RFX_EXIT_USAGE;
+    }
+    if (o->list.table != NULL) {
+        status = rfx_list_table_open(run->list.mem, o->list.table, &run->table, &err);
+        if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    }
     if (!make_folder(o->list.out_dir)) {
         rfx_cli_message("--out-dir '%s' cannot be made: %s", o->list.out_dir, strerror(errno));
         return RFX_EXIT_SYSTEM;
@@ -228,6 +286,7 @@ int rfx_run_batch(const struct rfx_cli_run_options *options) {
     int code = check_all(&run);
     if (code == RFX_EXIT_DONE) code = run_all(&run);
     rfx_kept_run_release(&run.kept);
+    rfx_list_table_free(&run.table);
     rfx_batch_list_free(&run.list);
     rfx_memory_free(mem);
     return code;

@@ -523,8 +523,7 @@ static int describe_shard(struct shard_run *run) {
     (void)snprintf(shard->output, sizeof shard->output, "%s", output->name);
     shard->shape = out->shape;
     shard->stored = output->stored;
-    shard->image[0] = graph->nodes[graph->input].out.h;
-    shard->image[1] = graph->nodes[graph->input].out.w;
+    for (int axis = 0; axis < 2; axis++) shard->image[axis] = rfx_graph_image_extent(graph, axis);
     if (shard->stored.reshaped) shard->stored.shape = rfx_output_shape(graph, run->k);
     if (run->before.states.n > 0) { /* record the hash of the states that the shard depends on */
         char hash[RFX_FINGERPRINT_CHARS];

@@ -3,9 +3,10 @@
  *     rfx-score-defects REGIONS.csv TRUTH.csv [--require SHARE] [--list N]
  *                       [--image IN.png --overlay OUT.png [--side PIXELS]]
  *
- * Prints the first N regions, each with the defect that it belongs to, then planted, found, missed
- * and false per kind; the rule is in defects.h. Exit codes: 0
- * done, 1 a smaller share than --require was found, 2 usage, 3 a file cannot be read or written. */
+ * Prints the first N regions, each with the defect that it belongs to. Then prints for each kind of
+ * defect how many were planted, found and missed, and how many regions match no defect (defects.h).
+ * Exit codes: 0 done, 1 a smaller share than --require was found, 2 usage, 3 a file cannot be read
+ * or written. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,7 +55,7 @@ static void put(const struct canvas *c, int64_t y, int64_t x, const uint8_t colo
     memcpy(c->rgb + 3 * (y * c->w + x), colour, 3);
 }
 
-/* A frame two pixels thick round picture rows [y0, y1) and columns [x0, x1). */
+/* Draws a frame two pixels thick round picture rows [y0, y1) and columns [x0, x1). */
 static void draw_box(const struct canvas *c, int64_t y0, int64_t y1, int64_t x0, int64_t x1,
                      const uint8_t colour[3]) {
     for (int thick = 0; thick < 2; thick++) {

@@ -33,8 +33,8 @@
 POOL_MAX(pool_max_u8, uint8_t, 0)
 POOL_MAX(pool_max_i8, int8_t, INT8_MIN)
 
-/* Rounds v, which is at most 2^22 in magnitude, to the nearest integer, halves to the even one: the
- * sum has no bits for fractions. */
+/* Returns v, of magnitude up to 2^22, rounded to the nearest integer, halves to the even one:
+ * floats as large as v + magic have no fraction bits. */
 static inline float round_even(float v) {
     const float magic = 12582912.0f; /* 1.5 * 2^23 */
     return (v + magic) - magic;

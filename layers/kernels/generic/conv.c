@@ -131,8 +131,9 @@ static __attribute__((noinline)) void begin_round(const struct rfx_conv_args *c,
     find_parts(c, p);
 }
 
-/* Lists the pieces of a sum. Pieces end at whole cache lines, so that a few lines are prefetched at
- * a time. */
+/* Divides a sum into pieces. `split`: by the parts of a long sum. `expect`: data are prefetched
+ * between pieces, so pieces are short: about 1 / CUTS of the sum, rounded up to whole cache lines.
+ */
 static void find_pieces(const struct rfx_conv_args *c, struct pieces *p, bool split, bool expect) {
     p->longest = INT64_MAX;
     p->ahead = 0;

@@ -12,9 +12,9 @@
  *   processor does 1 or 2 dot products and 2 loads per cycle: the dot products limit.
  * - avxvnni: 12 dot products, 6 broadcasts, 2 weights. It does 2 dot products and 2 or 3 loads per
  *   cycle: the dot products limit.
- * - avx512: 28 products of pairs, 28 additions; 14 broadcasts, 2 weights that are widened.
- * - avx2: 12 products of pairs, 12 additions; 6 broadcasts, 2 weights that are widened. Products,
- *   additions and widening share 3 or 4 units: they limit. */
+ * - avx512: 28 products of pairs, 28 additions; 14 broadcasts, 2 weights.
+ * - avx2: 12 products of pairs, 12 additions; 6 broadcasts, 2 weights. Products and additions share
+ *   3 or 4 units: they limit. Widening weights takes those units too (wide_blocks). */
 #if VECTOR_FLOATS == 16
 #define PIXELS 14 /* 28 sums, 2 weights, input values and products in 32 registers */
 #define BLOCKS 2  /* blocks of channels that are computed together */
@@ -41,21 +41,28 @@
 typedef uint8_t input;
 #define STEP QUAD /* weights of a block for a step */
 
-INLINE void weights_of_step(const int8_t *w, ints weights[IN_BLOCK]) {
-    UNROLL for (int v = 0; v < IN_BLOCK; v++) weights[v] = INTS_LOAD(w + 4 * VECTOR_FLOATS * v);
-}
 #else
 typedef int16_t input;
 #define STEP (QUAD / 2)
-#define weights_of_step factors_of_block
 #endif
+#define WIDE_BYTES 32768 /* of the weights that are widened for a run, at most */
+
+/* Loads the weights of a step; wide: int16, which factors_of_block has made. */
+INLINE void weights_of_step(const int8_t *w, ints weights[IN_BLOCK], bool wide) {
+#ifndef VARIANT_INT_BYTES
+    if (!wide) factors_of_block(w, weights);
+    if (!wide) return;
+#endif
+    (void)wide;
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) weights[v] = INTS_LOAD(w + 4 * VECTOR_FLOATS * v);
+}
 
 /* Adds the products of a step to the sums of n pixels and nb blocks, and goes on to the next step's
- * values. Weights of the second block are `filter` elements after those of the first. */
+ * values. Weights of the second block are `filter` bytes after those of the first. */
 INLINE void add_products(ints sum[][BLOCKS][IN_BLOCK], struct values *values, const int8_t *w,
-                         int64_t filter, int n, int nb) {
+                         int64_t filter, int n, int nb, bool wide) {
     ints weights[BLOCKS][IN_BLOCK];
-    UNROLL for (int b = 0; b < nb; b++) weights_of_step(w + b * filter, weights[b]);
+    UNROLL for (int b = 0; b < nb; b++) weights_of_step(w + b * filter, weights[b], wide);
     UNROLL for (int p = 0; p < n; p++) {
         ints few = pair_at(value_of(values, p));
         UNROLL for (int b = 0; b < nb; b++) UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[p][b][v] =
@@ -167,13 +174,14 @@ INLINE void store_block(const struct rfx_int_conv_args *a, const struct target t
 }
 #endif
 
-/* Computes n pixels from pixel p0 on, of nb blocks from channel c on. n and nb are constants in all
- * calls. */
-INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int n, int nb) {
-    const int64_t tap = a->quads * QUAD, filter = a->kh * a->kw * tap;
+/* Computes n pixels from pixel p0 on, of nb blocks from channel c on, whose weights are at w. n, nb
+ * and wide are constants in all calls. */
+INLINE void make_block(const struct rfx_int_conv_args *a, const int8_t *w, int64_t p0, int64_t c,
+                       int n, int nb, bool wide) {
+    const int64_t step = wide ? 2 * STEP : STEP;
+    const int64_t tap = a->quads * (QUAD / STEP) * step, filter = a->kh * a->kw * tap;
     /* Taps of a kernel row whose values are contiguous. */
     const int64_t taps = a->tap_stride == 4 * a->quads ? a->kw : 1;
-    const int8_t *w = (const int8_t *)a->weights + c / RFX_INT_LANES * filter;
     struct target to[BLOCKS];
     ints sum[PIXELS][BLOCKS][IN_BLOCK];
     UNROLL for (int b = 0; b < nb; b++) {
@@ -188,7 +196,7 @@ INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
             struct values values =
                 values_from(x + kx * a->tap_stride, a->x_stride * (int64_t)sizeof *x);
             const int8_t *at = w + kx * tap, *end = at + taps * tap;
-            for (; at < end; at += STEP) add_products(sum, &values, at, filter, n, nb);
+            for (; at < end; at += step) add_products(sum, &values, at, filter, n, nb, wide);
         }
     }
     if (a->sums != NULL || needs_limits(to, nb)) {
@@ -202,12 +210,13 @@ INLINE void make_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
     store_block(a, to, sum, p0, c, n, nb);
 }
 
-#define CASE(n, nb)                      \
-    case n:                              \
-        make_block(a, p0, c, (n), (nb)); \
+#define CASE(n, nb)                                \
+    case n:                                        \
+        make_block(a, w, p0, c, (n), (nb), false); \
         return;
 
-static void one_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int n) {
+static void one_block(const struct rfx_int_conv_args *a, const int8_t *w, int64_t p0, int64_t c,
+                      int n) {
     switch (n) {
         CASES(PIXELS, CASE, 1)
         default:
@@ -216,7 +225,8 @@ static void one_block(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, 
 }
 
 #if BLOCKS > 1
-static void all_blocks(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int n) {
+static void all_blocks(const struct rfx_int_conv_args *a, const int8_t *w, int64_t p0, int64_t c,
+                       int n) {
     switch (n) {
         CASES(PIXELS, CASE, BLOCKS)
         default:
@@ -225,6 +235,45 @@ static void all_blocks(const struct rfx_int_conv_args *a, int64_t p0, int64_t c,
 }
 #else
 #define all_blocks one_block
+#endif
+
+#ifdef VARIANT_INT_BYTES
+static bool wide_blocks(const struct rfx_int_conv_args *a, const int8_t *w, int64_t c,
+                        const struct cut *cut) {
+    (void)a, (void)w, (void)c, (void)cut;
+    return false;
+}
+#else
+#define WIDE_CASE(n, nb)                          \
+    case n:                                       \
+        make_block(a, w, p0, c, (n), (nb), true); \
+        return;
+
+static void wide_block(const struct rfx_int_conv_args *a, const int8_t *w, int64_t p0, int64_t c,
+                       int n) {
+    switch (n) {
+        CASES(PIXELS, WIDE_CASE, BLOCKS)
+        default:
+            return;
+    }
+}
+
+/* Computes all pixels of the blocks from channel c on with weights that are widened once, not for
+ * every pixel. Returns false if these are too many, or the pixels too few. */
+static bool wide_blocks(const struct rfx_int_conv_args *a, const int8_t *w, int64_t c,
+                        const struct cut *cut) {
+    ints wide[WIDE_BYTES / sizeof(ints)], *to = wide;
+    const int64_t bytes = BLOCKS * a->kh * a->kw * a->quads * QUAD;
+    int64_t p0 = 0;
+    if (bytes > WIDE_BYTES / 2 || cut->blocks < 3) return false;
+    for (const int8_t *end = w + bytes; w < end; w += STEP, to += IN_BLOCK) factors_of_block(w, to);
+    for (int64_t i = 0; i < cut->blocks; i++) {
+        const int n = cut_size(cut, i);
+        wide_block(a, (const int8_t *)wide, p0, c, n);
+        p0 += n;
+    }
+    return true;
+}
 #endif
 
 #if VECTOR_FLOATS == 16
@@ -251,11 +300,11 @@ INLINE void make_turn(struct turns *t, const input *x, ints before[TURN][BLOCKS]
     UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < BLOCKS; b++) sum[p][b][0] =
         t->target[b].bias[0];
     UNROLL for (int i = 0; i < TURN_STEPS; i++) {
-        add_products(sum, &values, w, t->filter, n, BLOCKS);
+        add_products(sum, &values, w, t->filter, n, BLOCKS, false);
         w += STEP;
         if (stores && 2 * i < n) store_four(&t->to, t->target, before, 2 * i, n, BLOCKS);
     }
-    for (; w < end; w += STEP) add_products(sum, &values, w, t->filter, n, BLOCKS);
+    for (; w < end; w += STEP) add_products(sum, &values, w, t->filter, n, BLOCKS, false);
 }
 
 /* Computes `count` turns of n pixels from pixel p0 on, of two blocks from channel c on. */
@@ -328,15 +377,17 @@ static int64_t pixels_at_once(const struct rfx_int_conv_args *a) {
 void SET_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     const struct cut cut = cut_evenly(a->pixels, pixels_at_once(a));
     for (int64_t c = 0; c < a->m;) {
+        const int8_t *w = (const int8_t *)a->weights + c * a->kh * a->kw * a->quads * 4;
         bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;
         int64_t p0 = 0;
-        const int64_t blocks = all && all_turns(a, c) ? 0 : cut.blocks;
+        const bool made = all && (all_turns(a, c) || wide_blocks(a, w, c, &cut));
+        const int64_t blocks = made ? 0 : cut.blocks;
         for (int64_t i = 0; i < blocks; i++) {
             int n = cut_size(&cut, i);
             if (all)
-                all_blocks(a, p0, c, n);
+                all_blocks(a, w, p0, c, n);
             else
-                one_block(a, p0, c, n);
+                one_block(a, w, p0, c, n);
             p0 += n;
         }
         c += all ? BLOCKS * RFX_INT_LANES : RFX_INT_LANES;

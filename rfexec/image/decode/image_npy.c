@@ -227,8 +227,7 @@ static enum rfx_status settle_samples(struct npy_source *s, bool fortran, struct
     if (most_cols(s) < 1)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%s: npy of %s with %" PRId64
-                        " channels; float32 in C order may have so "
-                        "many",
+                        " channels, too many; float32 of shape (C, H, W) may have so many",
                         b->name, s->type->name, s->file_channels);
     return RFX_OK;
 }

@@ -28,8 +28,8 @@ struct rfx_openslide;       /* openslide_t */
 struct rfx_openslide_cache; /* openslide_cache_t */
 
 /* OpenSlide, loaded when the first slide is opened: few runs need it, and it loads glib, cairo and
- * SQLite. The members have the names of its functions; only functions that 3.4 has too are
- * required. */
+ * SQLite. The members have the names of its functions; the functions of version 3.4 are required,
+ * later ones optional. */
 struct slide_library {
     struct rfx_openslide *(*openslide_open)(const char *path);
     void (*openslide_close)(struct rfx_openslide *slide);

@@ -166,6 +166,10 @@ struct rfx_open_options {
     /* Not 0: an output of uint8 or int8 whose scale is known from the model is float32: (element -
      * zero point) * scale. 0: outputs have the model's types. */
     int dequantize;
+    /* Not 0: if the outputs are those of a detector's head that has several (YuNet, the RFB face
+     * detector; docs/answers.md), the network has one more, the last, that joins them. Files of
+     * boxes (rfx_result_file) are about that output. Other networks stay as they are. */
+    int join_heads;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -369,7 +373,9 @@ struct rfx_result_file {
     int bits;    /* bits of a sample: 8 or 16, 32 for floats; 0: as usual for this kind of file */
     /* Selects the kind: .npy, .tif, .ome.tif, .png, .pfm, .zarr, .ome.zarr. Files of these kinds
      * have what is found in the output, not the output: .geojson and .csv, the connected regions of
-     * a map, or the boxes of a detector, whose output is no map; .json and .coco.json, boxes. */
+     * a map, or the boxes of a detector, whose output is no map; .json, .coco.json, .boxes.geojson
+     * and .boxes.csv, boxes; .points.geojson and .points.csv, the peaks of a map; .summary.json and
+     * .summary.csv, the pixels, areas and values of a map's classes. */
     const char *path;
     /* With 8 and 16 bits: the values that become the smallest and the largest sample. If both are
      * equal, the smallest and the largest value of the map are used. */
@@ -384,9 +390,10 @@ struct rfx_result_file {
     int zarr_format; /* 2 or 3; 0: 3 */
     int64_t chunk; /* Zarr: rows and columns of a chunk; 0: 256, or fewer rows and more columns for
                       wide maps */
-    /* Regions. With thresholds, one for all channels or one for each, a channel is the class of the
-     * pixels whose value is above its threshold. Without, the class of a pixel is its largest
-     * channel, or its value if the map has one channel of integers. */
+    /* Regions and summaries. With thresholds, one for all channels or one for each, a channel is
+     * the class of the pixels whose value is above its threshold. Without, the class of a pixel is
+     * its largest channel, or its value if the map has one channel of integers. Points need
+     * thresholds, which they are above. */
     const float *thresholds;
     int n_thresholds;
     int corners;           /* not 0: pixels that touch at corners are connected too */
@@ -405,6 +412,8 @@ struct rfx_result_file {
     double overlap;     /* of two boxes whose intersection is a larger share of their union, the one
                            of the lower score is dropped; init sets 0.45 */
     int64_t most_boxes; /* candidates that are held at most; 0: 100,000 */
+    int64_t distance;   /* points: a peak is the largest value of 2 distance + 1 rows and columns
+                           around it, and the first of equal ones; 0: 1 */
 };
 
 /* Sets every member to its default. `size`: sizeof *file. */

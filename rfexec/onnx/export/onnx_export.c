@@ -92,7 +92,7 @@ static const struct rfx_node_quantisation *quantisation_of(const struct exporter
     return x->quantisation == NULL ? &none : &x->quantisation->nodes[node - x->graph->nodes];
 }
 
-/* Returns whether the node only changes the layout in memory, which ONNX does not know. */
+/* Returns whether the node only changes the layout in memory. ONNX has no such operation. */
 static bool is_layout_only(const struct rfx_node *node) {
     return node->op == RFX_OP_TO_PLAIN || node->op == RFX_OP_TO_NHWC;
 }
@@ -810,8 +810,8 @@ static void export_constant(struct exporter *x, const struct rfx_node *node, con
                           node->attr.constant.shape);
 }
 
-/* Returns the map made by repeating the lines of a weight, (1, c, 1, w) or (1, c, h, 1); NULL when
- * the node has no such weight. */
+/* Writes a weight of shape (1, c, 1, w), repeated in all rows, or (1, c, h, 1), repeated in all
+ * columns, as a map. Returns its name; NULL: the node has no such weight. */
 static const char *expanded(struct exporter *x, const struct rfx_node *node, int axis) {
     struct rfx_onnx_writer *w = &x->writer;
     int64_t dims[4] = {1, 1, node->attr.repeat.h, node->attr.repeat.w};
@@ -1251,7 +1251,7 @@ static const char *part_of(const struct windows *w, const char *part, const char
 }
 
 /* Writes the biases as (heads, pixels, pixels) and returns their name. For each pair of pixels of a
- * window, gathers the row of the position table for their distance, as the papers' code does. */
+ * window, gathers the row of the position table for their distance. */
 static const char *table_bias(const struct windows *w) {
     static const int64_t turn[2] = {1, 0};
     const struct rfx_window_attention_attr *a = w->attr;

@@ -578,8 +578,9 @@ struct rfx_onnx_operand rfx_onnx_permute(struct rfx_onnx_import *ctx, struct rfx
                                          const int *perm);
 
 /* Matrix products (onnx_import_matmul.c). rfx_onnx_by_matrix returns the node of x [..., k] times a
- * constant matrix [k, m] ([m, k] if `turned`), of shape [..., m]. It works row by row when x holds
- * the tokens of a map. rfx_onnx_product_of multiplies two tensors of rank 2 or more. */
+ * constant matrix [k, m] ([m, k] if `turned`), of shape [..., m]. If x holds the tokens of a map
+ * (rfx_onnx_tokens_behind), the node is a 1x1 convolution of the map. rfx_onnx_product_of
+ * multiplies two tensors of rank 2 or more. */
 int rfx_onnx_by_matrix(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
                        struct rfx_onnx_const *b, bool turned);
 int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, int b);

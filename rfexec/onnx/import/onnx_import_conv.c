@@ -283,9 +283,13 @@ int rfx_onnx_conv_window(struct rfx_onnx_import *ctx, size_t weight, struct rfx_
     struct rfx_node node = {.op = RFX_OP_CONV};
     struct window win = {.times = 1, .weight = weight};
     int in = conv_common(ctx, false, &node, &win);
-    if (!rfx_onnx_failed(ctx) && (win.shape.rank != 4 || win.times != 1))
+    if (!rfx_onnx_failed(ctx) && win.shape.rank != 4)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operand of rank %d; only 4",
                                win.shape.rank);
+    if (!rfx_onnx_failed(ctx) && win.times != 1)
+        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
+                               "an operand with a batch of %lld; only 1 is supported",
+                               (long long)win.times);
     *a = node.attr.conv;
     return in;
 }
@@ -320,10 +324,7 @@ int rfx_onnx_fused_conv(struct rfx_onnx_import *ctx) {
     struct window win = {.times = 1, .weight = 1, .bias = 2};
     struct rfx_act act = fused_activation(ctx);
     int in = conv_common(ctx, false, &node, &win);
-    if (win.shape.rank != 4)
-        return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "an operand of rank %d; only 4",
-                               win.shape.rank);
-    int out = rfx_onnx_emit1(ctx, &node, "/conv", in);
+    int out = finish_window(ctx, &win, rfx_onnx_emit1(ctx, &node, "/conv", in));
     if (rfx_onnx_has(ctx, 3))
         out = rfx_onnx_combine(ctx, RFX_BINARY_ADD, "/sum", rfx_onnx_of(out), rfx_onnx_in(ctx, 3));
     return act.kind == RFX_ACT_NONE ? out

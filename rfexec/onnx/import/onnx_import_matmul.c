@@ -89,7 +89,8 @@ static int matmul_of_map(struct rfx_onnx_import *ctx, int map, struct rfx_onnx_c
     return rfx_onnx_channels_last(ctx, rfx_onnx_emit1(ctx, &node, "", map));
 }
 
-/* Returns the node of x [..., k] times such a constant: a GEMM over all rows of x. */
+/* Returns the node of x [..., k] times a constant [k, m], or [m, k] if `turned`: a GEMM over all
+ * rows of x. */
 static int matmul_const(struct rfx_onnx_import *ctx, int in, struct rfx_onnx_const *b,
                         bool turned) {
     struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
@@ -320,8 +321,9 @@ static int emit_roll(struct rfx_onnx_import *ctx, int axis, int64_t shift, int i
     return rfx_onnx_emit(ctx, &join, "/rolled", halves, 2);
 }
 
-/* Sorts factors into the order of a map: rows, columns, channels, the outermost factor of each
- * first. Sets perm so that factor in[i] becomes axis perm[i]. Returns the shape with these axes. */
+/* Sorts the factors of a tensor (onnx_pixels.h) into the order of a map: rows, columns, channels,
+ * the outermost factor of each first. Sets perm so that factor in[i] becomes axis perm[i]. Returns
+ * the shape with these axes. */
 static struct rfx_shape sort_factors(const struct rfx_pixels_factor *in, int n, int *perm) {
     struct rfx_shape shape = {.rank = n};
     for (int i = 0; i < n; i++) {

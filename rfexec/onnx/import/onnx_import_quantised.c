@@ -214,7 +214,7 @@ struct rows {
     int order;
 };
 
-/* Finds them, for a product with a constant matrix of `wants` rows. */
+/* Finds the rows of operand 0, for its product with a constant matrix of `wants` rows. */
 static struct rows find_rows(struct rfx_onnx_import *ctx, int64_t wants) {
     struct rfx_node as_map = {.op = RFX_OP_PLAIN_AS_NHWC};
     struct rfx_onnx_operand x = rfx_onnx_need_computed(ctx);
@@ -242,7 +242,7 @@ static struct rows find_rows(struct rfx_onnx_import *ctx, int64_t wants) {
     return rows;
 }
 
-/* Returns a map of m channels, made of such rows, as a tensor [..., m]. */
+/* Returns a map of m channels, computed from these rows, as a tensor [..., m]. */
 static int as_rows(struct rfx_onnx_import *ctx, const struct rows *rows, int map, int64_t m) {
     struct rfx_node as_plain = {.op = RFX_OP_NHWC_AS_PLAIN};
     struct rfx_shape out = rows->shape;
@@ -542,8 +542,8 @@ int rfx_onnx_quantised_average(struct rfx_onnx_import *ctx, struct rfx_node *nod
     return bind(ctx, rfx_onnx_emit1(ctx, &convert, "", in), type);
 }
 
-/* Inputs: scale and zero point of the output, then three for each map. Maps of another scale are
- * converted before they are joined. */
+/* QLinearConcat. Inputs: scale and zero point of the output, then map, scale and zero point for
+ * each map. Maps of another scale or type are converted before they are joined. */
 int rfx_onnx_quantised_concat(struct rfx_onnx_import *ctx) {
     int32_t type = type_of_zero(ctx, 1);
     struct step to = read_step(ctx, 0, type);

@@ -585,8 +585,9 @@ struct windows {
     const int64_t *indices;
 };
 
-/* Returns whether axis `axis` of the tensor that p describes consists of all rows or all columns of
- * its map, and the indices are windows along this axis. Sets *w to the windows. */
+/* p describes the tensor that the Gather reads. Returns whether axis `axis` of this tensor consists
+ * of all rows or all columns of its map, and the Gather's indices, of this shape, are windows along
+ * the axis. Sets *w to the windows. */
 static bool find_axis_windows(const struct rfx_pixels *p, int axis, const struct rfx_shape *shape,
                               const int64_t *indices, struct windows *w) {
     int begin = axis == 0 ? 0 : p->end[axis - 1];

@@ -70,15 +70,17 @@ static bool moves_channels_first(const struct rfx_onnx_node *node) {
 }
 
 /* Returns whether the image is (1, h, w, c): whether a Transpose moves its channels to axis 1,
- * directly or after arithmetic on pixel values. Converters from other formats write such models. */
+ * directly or after arithmetic or conversions of pixel values. Converters from other formats write
+ * such models. */
 static bool has_channels_last(const struct rfx_onnx_model *model, const struct rfx_onnx_value *v) {
-    static const char *const values[] = {"Cast", "Identity", "Add", "Sub", "Mul", "Div"};
+    static const char *const values[] = {
+        "Cast", "Identity", "Add", "Sub", "Mul", "Div", "QuantizeLinear", "DequantizeLinear"};
     const char *name = v->name;
     for (size_t i = 0; v->rank == 4 && i < model->n_nodes; i++) {
         const struct rfx_onnx_node *node = &model->nodes[i];
         if (node->n_in == 0 || node->n_out == 0 || strcmp(node->in[0], name) != 0) continue;
         if (strcmp(node->op, "Transpose") == 0) return moves_channels_first(node);
-        if (rfx_onnx_index_of(node->op, values, 6) >= 0) name = node->out[0];
+        if (rfx_onnx_index_of(node->op, values, 8) >= 0) name = node->out[0];
     }
     return false;
 }
@@ -118,13 +120,15 @@ static void check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value
                                     RFX_ONNX_BFLOAT16,
                                     RFX_ONNX_DOUBLE,
                                     RFX_ONNX_UINT8,
-                                    RFX_ONNX_UINT16};
+                                    RFX_ONNX_INT8,
+                                    RFX_ONNX_UINT16,
+                                    RFX_ONNX_INT16};
     bool known = false;
     for (size_t i = 0; i < sizeof types / sizeof *types; i++) known = known || v->type == types[i];
     if (!known)
         FAIL(ctx, RFX_STATUS_UNSUPPORTED,
              "onnx: input '%s' has element type %d; only floats (1, 10, 11, 16), as float32, "
-             "uint8 (2) and uint16 (4) are supported",
+             "uint8 (2), int8 (3), uint16 (4) and int16 (5) are supported",
              v->name, (int)v->type);
     else if (v->rank != 4)
         FAIL(ctx, RFX_STATUS_UNSUPPORTED,
@@ -168,8 +172,10 @@ static void add_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *
     ctx->node = &source;
     ctx->node_name = v->name;
     int image = rfx_onnx_emit(ctx, &node, "", NULL, 0);
-    if (rfx_fit_pad(&options->fit, node.attr.input.h, node.attr.input.w, &pad))
+    if (rfx_fit_pad(&options->fit, node.attr.input.h, node.attr.input.w, &pad)) {
+        rfx_fit_note(&pad, node.attr.input.h, node.attr.input.w, ctx->graph);
         image = rfx_onnx_emit1(ctx, &pad, "/padded", image);
+    }
     image = rfx_onnx_ordered(ctx, image, last);
     if (rfx_onnx_failed(ctx)) return;
     if (!rfx_onnx_names_put(ctx->values, v->name, rfx_onnx_of(image)))

@@ -62,7 +62,7 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Flatten", rfx_onnx_flatten, rfx_onnx_flatten, RFX_ONNX_WHOLE, ""},
     ACT_FOLD("Floor"),
     {"FusedConv", rfx_onnx_fused_conv, NULL, RFX_ONNX_ROWS,
-     "of com.microsoft: Conv, addition of another map, activation; two-dimensional"},
+     "of com.microsoft: Conv, addition of another map, activation"},
     {"Gather", rfx_onnx_gather, rfx_onnx_fold_gather, RFX_ONNX_ROWS,
      "constant indices along channels by rows; other axes and computed indices whole"},
     {"GatherElements", rfx_onnx_gather_elements, NULL, RFX_ONNX_WHOLE, ""},

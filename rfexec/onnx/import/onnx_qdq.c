@@ -192,21 +192,22 @@ static bool weights_fit(const struct rfx_onnx_import *ctx, const struct rfx_onnx
     return scale->elems == 1 || (along < 0 ? along + w->shape.rank : along) == axis;
 }
 
-/* Returns whether a clamp between the operator and the QuantizeLinear changes nothing: the numbers
- * that the QuantizeLinear can express lie within it. */
+/* Returns whether a clamp between the operator and the QuantizeLinear changes nothing: its bounds
+ * are quantised to the ends of the type, so all numbers beyond them are too. */
 static bool is_idle(struct rfx_onnx_import *ctx, const struct rfx_onnx_node *clamp,
                     const struct step *to) {
-    bool is_signed = to->type == RFX_ONNX_INT8, given = true;
-    double lo = to->scale * ((is_signed ? -128.0 : 0.0) - to->zero), min = -INFINITY;
-    double hi = to->scale * ((is_signed ? 127.0 : 255.0) - to->zero), max = INFINITY;
-    if (is_own(clamp, "Relu")) return lo >= 0.0;
+    double low = to->type == RFX_ONNX_INT8 ? -128.0 : 0.0, min = -INFINITY, max = INFINITY;
+    float scale = (float)to->scale;
+    bool given = true;
+    if (is_own(clamp, "Relu")) return to->zero <= low;
     for (size_t i = 0; i < clamp->n_attrs; i++) { /* before opset 11 */
         if (strcmp(clamp->attrs[i].name, "min") == 0) min = (double)clamp->attrs[i].f;
         if (strcmp(clamp->attrs[i].name, "max") == 0) max = (double)clamp->attrs[i].f;
     }
     if (input(clamp, 1)[0] != '\0') given = number(ctx, clamp->in[1], &min);
     if (input(clamp, 2)[0] != '\0') given = number(ctx, clamp->in[2], &max) && given;
-    return given && lo >= min - 1.2e-7 && hi <= max + 1.2e-7;
+    return given && (double)rintf((float)min / scale) + to->zero <= low &&
+           (double)rintf((float)max / scale) + to->zero >= low + 255.0;
 }
 
 /* Returns whether the bias is absent, or integers with the scale of the products, or floats. */

@@ -12,8 +12,8 @@ struct rfx_tiff_directory {
     int n_below; /* number of directories written next that are SubIFDs of this one */
 };
 
-/* Sets the tags. UNSUPPORTED: this libtiff lacks the compression; OUT_OF_MEMORY; IO: the client's
- * failure. */
+/* Sets the tags. UNSUPPORTED: this libtiff lacks the compression; OUT_OF_MEMORY; IO: the file
+ * cannot be written (tiff_client.h). */
 RFX_NODISCARD enum rfx_status rfx_tiff_fields_set(struct rfx_memory *mem, const char *path,
                                                   const struct rfx_tiff_client *client,
                                                   const struct rfx_tiff_library *lib, TIFF *tiff,

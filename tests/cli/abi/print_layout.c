@@ -52,6 +52,7 @@ static void print_options(void) {
     MEMBER(rfx_open_options, padding);
     MEMBER(rfx_open_options, int8);
     MEMBER(rfx_open_options, dequantize);
+    MEMBER(rfx_open_options, join_heads);
     END(rfx_open_options);
     BEGIN(rfx_result_file);
     MEMBER(rfx_result_file, size);
@@ -80,6 +81,7 @@ static void print_options(void) {
     MEMBER(rfx_result_file, agnostic);
     MEMBER(rfx_result_file, overlap);
     MEMBER(rfx_result_file, most_boxes);
+    MEMBER(rfx_result_file, distance);
     END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);

@@ -45,6 +45,11 @@ void maker_message(struct maker *m, int field, const struct maker *inner) {
 }
 
 void maker_value(struct maker *graph, int field, const char *name, const int64_t *dims, int rank) {
+    maker_typed_value(graph, field, name, 1, dims, rank);
+}
+
+void maker_typed_value(struct maker *graph, int field, const char *name, int of_type,
+                       const int64_t *dims, int rank) {
     static struct maker shape, tensor, type, value;
     shape.size = tensor.size = type.size = value.size = 0;
     for (int i = 0; i < rank; i++) {
@@ -56,7 +61,7 @@ void maker_value(struct maker *graph, int field, const char *name, const int64_t
             maker_text(&dim, 2, "s");
         maker_message(&shape, 1, &dim);
     }
-    maker_int(&tensor, 1, 1);
+    maker_int(&tensor, 1, of_type);
     maker_message(&tensor, 2, &shape);
     maker_message(&type, 1, &tensor);
     maker_text(&value, 1, name);

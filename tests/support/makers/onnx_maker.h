@@ -20,9 +20,11 @@ void maker_message(struct maker *m, int field, const struct maker *inner);
 /* Appends `field` as a fixed 32-bit value. */
 void maker_float(struct maker *m, int field, float value);
 
-/* Into a graph: an input or output of `rank` dims (0: symbolic), a float tensor as raw_data, an
- * int64 tensor as int64_data. */
+/* Into a graph: an input or output of `rank` dims (0: symbolic), of floats or of an element type of
+ * ONNX, a float tensor as raw_data, an int64 tensor as int64_data. */
 void maker_value(struct maker *graph, int field, const char *name, const int64_t *dims, int rank);
+void maker_typed_value(struct maker *graph, int field, const char *name, int of_type,
+                       const int64_t *dims, int rank);
 void maker_floats(struct maker *graph, const char *name, const int64_t *dims, int rank,
                   const float *values);
 void maker_ints(struct maker *graph, const char *name, const int64_t *values, int count);

@@ -356,7 +356,6 @@ static void points_are_middles_of_pixels(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_error err = {{0}};
     format.answer.thresholds = thresholds;
-    format.answer.wanted = RFX_ANSWER_POINTS;
     assert_int_equal(write_points(mem, &format, RFX_ANSWER_CSV, &err), RFX_STATUS_INVALID_ARGUMENT);
     assert_non_null(strstr(err.text, "--threshold"));
     format.answer.n_thresholds = 3;

@@ -1,5 +1,6 @@
 /* Files of outputs behind the public header: their bytes against those of the caller's array, what
  * is refused, and what a failure leaves. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/makers/head_maker.h"
 #include "tests/support/run/network_run.h"
 #include "tests/support/test_util.h"
 
@@ -64,6 +66,143 @@ static void files_have_the_values(void **state) {
     rfx_network_free(net);
 }
 
+/* Whether no value within the distance is larger, and no earlier one is equal. */
+static bool is_peak(const float *map, int h, int w, int y, int x, int distance) {
+    for (int v = y - distance; v <= y + distance; v++)
+        for (int u = x - distance; u <= x + distance; u++) {
+            if (v < 0 || v >= h || u < 0 || u >= w) continue;
+            bool before = v < y || (v == y && u < x);
+            float other = map[v * w + u], own = map[y * w + x];
+            if (other > own || (before && other == own)) return false;
+        }
+    return true;
+}
+
+/* Points and summaries of a map, against the values of the caller's array. */
+static void answers_are_those_of_the_values(void **state) {
+    (void)state;
+    enum { MAP_H = 2 * H, MAP_W = 2 * W, MAP_C = 3, DISTANCE = 4 };
+    static const float threshold = 0.1F;
+    struct rfx_network *net = network_open_sized("fsrcnn", H, W);
+    float *image = network_random_image(3, H, W);
+    struct network_outputs want = network_outputs_for(net);
+    struct rfx_run_options options = network_run_options(40 << 20, 2);
+    struct rfx_result_file file = result_file(0, PATH ".points.csv");
+    struct rfx_why why;
+    char line[256];
+    int points = 0;
+    assert_int_equal(want.elems[0], MAP_C * MAP_H * MAP_W);
+    file.thresholds = &threshold;
+    file.n_thresholds = 1;
+    file.distance = DISTANCE;
+    options.files = &file;
+    options.n_files = 1;
+    network_check(rfx_network_run_values(net, image, want.values, want.n, &options, &why), &why);
+    FILE *text = fopen(file.path, "r");
+    assert_non_null(text);
+    assert_non_null(fgets(line, sizeof line, text));
+    for (int y = 0; y < MAP_H; y++)
+        for (int x = 0; x < MAP_W; x++)
+            for (int c = 0; c < MAP_C; c++) {
+                const float *map = want.values[0] + c * MAP_H * MAP_W;
+                if (!(map[y * MAP_W + x] > threshold)) continue;
+                if (!is_peak(map, MAP_H, MAP_W, y, x, DISTANCE)) continue;
+                assert_non_null(fgets(line, sizeof line, text));
+                assert_int_equal(line[0], '0' + c);
+                assert_true(strtof(line + 3, NULL) == map[y * MAP_W + x]);
+                points++;
+            }
+    assert_null(fgets(line, sizeof line, text));
+    assert_true(points > 10);
+    (void)fclose(text);
+    assert_int_equal(unlink(file.path), 0);
+    file.path = PATH ".summary.csv";
+    file.distance = 0;
+    network_check(rfx_network_run_values(net, image, NULL, 0, &options, &why), &why);
+    text = fopen(file.path, "r");
+    assert_non_null(text);
+    assert_non_null(fgets(line, sizeof line, text));
+    for (int c = 0; c < MAP_C; c++) {
+        double above = 0;
+        for (int i = 0; i < MAP_H * MAP_W; i++)
+            above += want.values[0][c * MAP_H * MAP_W + i] > threshold;
+        assert_true(above > 0);
+        assert_non_null(fgets(line, sizeof line, text));
+        assert_int_equal(line[0], '0' + c);
+        assert_true(strtod(line + 3, NULL) == above);
+    }
+    assert_null(fgets(line, sizeof line, text));
+    (void)fclose(text);
+    assert_int_equal(unlink(file.path), 0);
+    network_outputs_free(&want);
+    free(image);
+    rfx_network_free(net);
+}
+
+static int count_of(const char *path, const char *word) {
+    static char text[1 << 20];
+    int n = 0;
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    (void)fclose(file);
+    assert_true(length < sizeof text - 1);
+    text[length] = '\0';
+    for (const char *p = text; (p = strstr(p, word)) != NULL; p++) n++;
+    return n;
+}
+
+/* The twelve outputs of a YuNet are joined to one more, of which a file has the boxes. */
+static void heads_are_joined(void **state) {
+    (void)state;
+    enum { OUTPUTS = 13, PARTS = 4, LEVELS = 3, CHANNELS = 16 };
+    static const int channels[PARTS] = {1, 1, 4, 10};
+    static struct maker graph, model;
+    struct rfx_open_options open;
+    struct rfx_network *net = NULL;
+    struct rfx_why why;
+    float *values[OUTPUTS], *image = network_random_image(3, 64, 96);
+    maker_yunet(&graph, NULL, NULL);
+    maker_model(&graph, 13, &model);
+    maker_save(&model, PATH ".onnx");
+    rfx_open_options_init(&open, sizeof open);
+    open.rows = 64;
+    open.columns = 96;
+    network_check(rfx_network_open(PATH ".onnx", &open, &net, &why), &why);
+    assert_int_equal(rfx_network_output_count(net), OUTPUTS - 1);
+    rfx_network_free(net);
+    open.join_heads = 1;
+    network_check(rfx_network_open(PATH ".onnx", &open, &net, &why), &why);
+    assert_int_equal(rfx_network_output_count(net), OUTPUTS);
+    assert_string_equal(rfx_network_output_name(net, OUTPUTS - 1), "detections");
+    for (int k = 0; k < OUTPUTS; k++) values[k] = test_floats(rfx_network_output_elements(net, k));
+    struct rfx_run_options options = network_run_options(40 << 20, 2);
+    struct rfx_result_file file = result_file(OUTPUTS - 1, PATH ".json");
+    file.overlap = 1.0; /* nothing is dropped */
+    file.score = 0.5f;
+    options.files = &file;
+    options.n_files = 1;
+    network_check(rfx_network_run_values(net, image, values, OUTPUTS, &options, &why), &why);
+    const float *joined = values[OUTPUTS - 1];
+    int faces = 0;
+    for (int l = 0; l < LEVELS; l++)
+        for (int64_t i = 0; i < rfx_network_output_elements(net, l); i++)
+            for (int p = 0; p < PARTS; p++) {
+                const float *own = values[p * LEVELS + l] + i * channels[p];
+                assert_memory_equal(joined, own, (size_t)channels[p] * sizeof *own);
+                joined += channels[p];
+                if (p == 1) faces += sqrtf(joined[-2] * joined[-1]) > 0.5f;
+            }
+    assert_int_equal(joined - values[OUTPUTS - 1], rfx_network_output_elements(net, OUTPUTS - 1));
+    assert_true(faces > 20);
+    assert_int_equal(count_of(PATH ".json", "\"index\""), faces);
+    assert_int_equal(unlink(PATH ".json"), 0);
+    assert_int_equal(unlink(PATH ".onnx"), 0);
+    for (int k = 0; k < OUTPUTS; k++) free(values[k]);
+    free(image);
+    rfx_network_free(net);
+}
+
 static void expect_refused(struct rfx_network *net, const struct rfx_result_file *files, int n,
                            const char *words) {
     struct rfx_run_options options = network_run_options(0, 1);
@@ -85,6 +224,9 @@ static void wrong_files_are_refused(void **state) {
                            tile = result_file(0, PATH ".tif"), cog = result_file(0, PATH ".png"),
                            packed = result_file(0, PATH ".npy"),
                            zarr = result_file(0, PATH ".zarr"), bits = result_file(0, PATH ".npy"),
+                           points = result_file(0, PATH ".points.csv"),
+                           far = result_file(0, PATH ".points.csv"),
+                           distant = result_file(0, PATH ".npy"),
                            range = result_file(0, PATH ".tif"), unset = result_file(0, PATH ".npy");
     tile.tile = 24;
     cog.cog = 1;
@@ -93,6 +235,8 @@ static void wrong_files_are_refused(void **state) {
     bits.bits = 8;
     range.low = 1.0f;
     unset.size = 8;
+    far.distance = -1;
+    distant.distance = 3;
     expect_refused(net, twice, 2, "n_files 2");
     expect_refused(net, NULL, 1, "files is NULL and n_files 1");
     expect_refused(net, &none, 1, "no path");
@@ -105,6 +249,9 @@ static void wrong_files_are_refused(void **state) {
     expect_refused(net, &bits, 1, "samples of 32 bits, not 8");
     expect_refused(net, &range, 1, "low is above high");
     expect_refused(net, &unset, 1, "was it set?");
+    expect_refused(net, &points, 1, "points need a threshold");
+    expect_refused(net, &far, 1, "distance is 0 to");
+    expect_refused(net, &distant, 1, "members of answers");
     assert_int_equal(access(PATH ".npy", F_OK), -1);
     rfx_network_free(net);
 }
@@ -201,6 +348,8 @@ static void stopped_runs_leave_what_was_there(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_have_the_values),
+        cmocka_unit_test(answers_are_those_of_the_values),
+        cmocka_unit_test(heads_are_joined),
         cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(runners_write_files),
         cmocka_unit_test(stopped_runs_leave_what_was_there),

@@ -74,8 +74,30 @@ static void depth_of_one(void **state) {
     }
 }
 
+/* A batch that a Reshape makes: FusedConv gives one result per image. */
+static void fused_batch(void **state) {
+    (void)state;
+    static const int64_t images[] = {2, 2, 6, 10}, filters[] = {3, 2, 3, 3};
+    static const float values[54] = {1};
+    begin();
+    maker_ints(&graph, "images", images, 4);
+    maker_floats(&graph, "f", filters, 4, values);
+    maker_node(&node, "Reshape", "r images", "a");
+    add();
+    maker_node(&node, "FusedConv", "a f", "y");
+    maker_text(&node, 7, "com.microsoft"); /* domain */
+    maker_attr_text(&node, "activation", "Relu");
+    add();
+    struct rfx_graph *loaded = onnx_net_loaded(&graph, 17);
+    const struct rfx_shape shape = rfx_output_shape(loaded, 0), want = {4, {2, 3, 4, 8}};
+    assert_int_equal(shape.rank, 4);
+    assert_memory_equal(shape.dims, want.dims, 4 * sizeof *want.dims);
+    onnx_net_discard(loaded);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(one_dimension),
+                                       cmocka_unit_test(fused_batch),
                                        cmocka_unit_test(depth_of_one)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

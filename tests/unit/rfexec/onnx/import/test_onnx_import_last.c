@@ -147,7 +147,8 @@ static void outputs(void **state) {
     onnx_net_discard(out);
 }
 
-/* An image (1, h, w, c): its size is read as that, also behind arithmetic on its values, and what
+/* An image (1, h, w, c): its size is read as that, also behind arithmetic on its values or their
+ * conversions, and what
  * leaves with its channels last is a map that is stored so. */
 static void image(void **state) {
     (void)state;
@@ -167,6 +168,13 @@ static void image(void **state) {
     assert_true(out->outputs[0].stored.last);
     assert_shape(out, 4, last);
     onnx_net_has(out, 3, ops);
+    begin(last);
+    plain("QuantizeLinear", "x one", "a");
+    plain("DequantizeLinear", "a one", "b");
+    transpose("b", "y", false);
+    out = onnx_net_unfused(&graph, 20);
+    assert_int_equal(out->nodes[out->input].out.c, 3);
+    onnx_net_discard(out);
     begin(first_image);
     plain("Relu", "x", "a");
     transpose("a", "y", false); /* moves rows, not channels: no sign of an image with those last */

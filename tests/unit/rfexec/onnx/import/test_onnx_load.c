@@ -340,9 +340,26 @@ static void old_broadcast(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Images of 8 and 16 bits are read; one of int32 is refused by its number. */
+static void images_of_integers(void **state) {
+    (void)state;
+    static const int64_t image[] = {1, 2, 6, 10};
+    for (int type = 2; type <= 6; type++) { /* uint8, int8, uint16, int16, int32 */
+        graph.size = 0;
+        maker_typed_value(&graph, MAKER_INPUT, "image", type, image, 4);
+        maker_add_int(&graph, "Cast", "image", "y", "to", 1);
+        maker_value(&graph, MAKER_OUTPUT, "y", NULL, 0);
+        if (type < 6)
+            expect_shape(13, &(struct rfx_shape){4, {1, 2, 6, 10}});
+        else
+            expect_refusal(13, RFX_STATUS_UNSUPPORTED, "input 'image' has element type 6; only");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(halves),
+        cmocka_unit_test(images_of_integers),
         cmocka_unit_test(old_broadcast),
         cmocka_unit_test(weights_stay_in_the_file),
         cmocka_unit_test(shape_arithmetic_folds),

@@ -65,6 +65,29 @@ static void conv_is_joined(void **state) {
     }
 }
 
+/* A Clip is dropped if its bounds are quantised to the ends of the type: with a scale of 0.07, a
+ * lower bound of up to 0.035 and an upper one above 17.815. Converters write bounds a little inside
+ * the range, such as 6 with a scale of 0.02353. */
+static void idle_clips(void **state) {
+    (void)state;
+    static const struct {
+        float lo, hi;
+        bool idle;
+    } clips[] = {
+        {0.0f, 17.86f, true}, {0.03f, 17.82f, true}, {0.0f, 17.81f, false}, {0.04f, 17.86f, false}};
+    for (int i = 0; i < 4; i++) {
+        begin();
+        maker_floats(&graph, "lo", NULL, 0, &clips[i].lo);
+        maker_floats(&graph, "hi", NULL, 0, &clips[i].hi);
+        maker_add(&graph, "Conv", "x_f k", "c");
+        maker_add(&graph, "Clip", "c lo hi", "d");
+        end("d t");
+        struct rfx_graph *net = onnx_net_loaded(&graph, 17);
+        assert_int_equal(has_op(net, RFX_OP_INT_CONV), clips[i].idle);
+        onnx_net_discard(net);
+    }
+}
+
 /* A Clip that cuts numbers which the QuantizeLinear can express; results of another type; a result
  * that is read elsewhere too. */
 static void conv_stays_in_float(void **state) {
@@ -203,6 +226,20 @@ static void many_inputs(void **state) {
     maker_add(&graph, "Reshape", in, "p");
     end("p s");
     onnx_net_refused(&graph, 17, RFX_STATUS_MALFORMED, "Reshape");
+}
+
+/* A Reshape may make a batch of one image; convolutions of bytes take one image. */
+static void batch_is_refused(void **state) {
+    (void)state;
+    static const int64_t images[] = {2, 1, 6, 5}, filters[] = {6, 1, 1, 1};
+    begin();
+    maker_ints(&graph, "images", images, 4);
+    maker_ints(&graph, "filters", filters, 4);
+    maker_add(&graph, "Reshape", "x_q images", "a");
+    maker_add(&graph, "Reshape", "k_q filters", "f");
+    maker_add(&graph, "QLinearConv", "a s _ f s zero_8 t", "y");
+    onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED,
+                     "an operand with a batch of 2; only 1 is supported");
 }
 
 /* A zero point of int8 for a tensor of uint8, of the input and of the weights. */
@@ -353,13 +390,22 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv_is_joined),         cmocka_unit_test(conv_stays_in_float),
-        cmocka_unit_test(moves_keep_their_scale), cmocka_unit_test(many_inputs),
-        cmocka_unit_test(matmul_is_joined),       cmocka_unit_test(averages_of_whole_maps),
-        cmocka_unit_test(norms_of_bytes),         cmocka_unit_test(bias_of_transposed_is_last),
-        cmocka_unit_test(other_zero_points),      cmocka_unit_test(memory_runs_out),
-        cmocka_unit_test(sums_are_exact),         cmocka_unit_test(as_the_standard),
-        cmocka_unit_test(outputs_of_bytes),       cmocka_unit_test(odd_scales),
+        cmocka_unit_test(conv_is_joined),
+        cmocka_unit_test(idle_clips),
+        cmocka_unit_test(conv_stays_in_float),
+        cmocka_unit_test(moves_keep_their_scale),
+        cmocka_unit_test(many_inputs),
+        cmocka_unit_test(matmul_is_joined),
+        cmocka_unit_test(averages_of_whole_maps),
+        cmocka_unit_test(norms_of_bytes),
+        cmocka_unit_test(bias_of_transposed_is_last),
+        cmocka_unit_test(batch_is_refused),
+        cmocka_unit_test(other_zero_points),
+        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(sums_are_exact),
+        cmocka_unit_test(as_the_standard),
+        cmocka_unit_test(outputs_of_bytes),
+        cmocka_unit_test(odd_scales),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
