@@ -3,25 +3,26 @@
 
 #include <stdbool.h>
 
-enum { BITS = 17, PLACES = 1 << BITS };
-_Static_assert(PLACES == 2 * RFX_LABEL_COUNTS, "at most half of the places are used");
-
 struct rfx_label_counts {
     struct rfx_memory *mem;
-    int64_t n;
+    int64_t n, most;
+    int bits; /* there are 2^bits = 2 most places, so at most half of them are used */
     bool listed;
-    struct rfx_label_count places[PLACES]; /* pixels 0: free; after listing: n counts in order */
+    struct rfx_label_count places[]; /* pixels 0: free; after listing: n counts in order */
 };
 
-size_t rfx_label_counts_bytes(void) {
-    return sizeof(struct rfx_label_counts);
+size_t rfx_label_counts_bytes(int64_t most) {
+    return sizeof(struct rfx_label_counts) + 2 * (size_t)most * sizeof(struct rfx_label_count);
 }
 
-enum rfx_status rfx_label_counts_create(struct rfx_memory *mem, struct rfx_label_counts **out,
-                                        struct rfx_error *err) {
-    struct rfx_label_counts *counts = rfx_memory_calloc(mem, 1, sizeof *counts);
-    if (counts == NULL) return rfx_memory_fail(mem, "counts of labels", sizeof *counts, err);
+enum rfx_status rfx_label_counts_create(struct rfx_memory *mem, int64_t most,
+                                        struct rfx_label_counts **out, struct rfx_error *err) {
+    size_t bytes = rfx_label_counts_bytes(most);
+    struct rfx_label_counts *counts = rfx_memory_calloc(mem, 1, bytes);
+    if (counts == NULL) return rfx_memory_fail(mem, "counts of labels", bytes, err);
     counts->mem = mem;
+    counts->most = most;
+    while ((INT64_C(1) << counts->bits) < 2 * most) counts->bits++;
     *out = counts;
     return RFX_OK;
 }
@@ -29,20 +30,20 @@ enum rfx_status rfx_label_counts_create(struct rfx_memory *mem, struct rfx_label
 /* Returns the place of a label, or the free one where it belongs. */
 static struct rfx_label_count *find(struct rfx_label_counts *counts, int64_t label) {
     const uint64_t golden = UINT64_C(0x9E3779B97F4A7C15); /* 2^64 / golden ratio */
-    size_t at = (size_t)(((uint64_t)label * golden) >> (64 - BITS));
+    size_t at = (size_t)(((uint64_t)label * golden) >> (64 - counts->bits));
     while (counts->places[at].pixels > 0 && counts->places[at].label != label)
-        at = (at + 1) % PLACES;
+        at = (at + 1) & ((size_t)2 * (size_t)counts->most - 1);
     return &counts->places[at];
 }
 
-static enum rfx_status add(struct rfx_label_counts *counts, int64_t label, int64_t pixels,
-                           struct rfx_error *err) {
+enum rfx_status rfx_label_counts_add_run(struct rfx_label_counts *counts, int64_t label,
+                                         int64_t pixels, struct rfx_error *err) {
     struct rfx_label_count *place = find(counts, label);
-    if (place->pixels == 0 && counts->n == RFX_LABEL_COUNTS)
+    if (place->pixels == 0 && counts->n == counts->most)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                        "the map has more than %d different labels, which is the most that a "
+                        "the map has more than %lld different labels, which is the most that a "
                         "summary counts; 'run -o labels.npy' writes the map itself",
-                        RFX_LABEL_COUNTS);
+                        (long long)counts->most);
     counts->n += place->pixels == 0;
     place->label = label;
     place->pixels += pixels;
@@ -54,7 +55,7 @@ enum rfx_status rfx_label_counts_add(struct rfx_label_counts *counts, const int6
     enum rfx_status status = RFX_OK;
     for (int64_t x = 0, end; x < n && status == RFX_OK; x = end) {
         for (end = x + 1; end < n && labels[end] == labels[x];) end++;
-        if (labels[x] != none) status = add(counts, labels[x], end - x, err);
+        if (labels[x] != none) status = rfx_label_counts_add_run(counts, labels[x], end - x, err);
     }
     return status;
 }
@@ -83,7 +84,7 @@ static void sort(struct rfx_label_count *list, int64_t n) {
 
 const struct rfx_label_count *rfx_label_counts_list(struct rfx_label_counts *counts, int64_t *n) {
     int64_t kept = 0;
-    for (int64_t i = 0; !counts->listed && i < PLACES; i++)
+    for (int64_t i = 0; !counts->listed && i < 2 * counts->most; i++)
         if (counts->places[i].pixels > 0) counts->places[kept++] = counts->places[i];
     if (!counts->listed) sort(counts->places, kept);
     counts->listed = true;

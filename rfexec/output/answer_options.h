@@ -17,11 +17,18 @@ enum rfx_answer_form { RFX_ANSWER_GEOJSON, RFX_ANSWER_CSV, RFX_ANSWER_JSON, RFX_
  * if a budget is set. */
 #define RFX_ANSWER_BYTES ((size_t)8 << 20)
 
+/* Bins of a histogram (value_bins.h). */
+struct rfx_answer_bins {
+    int64_t n; /* 0: no histogram is wanted */
+    double low, high;
+};
+#define RFX_ANSWER_MOST_BINS 65536
+
 struct rfx_answer_options { /* zeros are the defaults, but for score and overlap */
     const char *names; /* path of a file with a class name a line; borrowed while the file is
                           opened; NULL: none */
-    size_t most_bytes; /* for regions that are open at a time; 0: no limit, and RFX_ANSWER_BYTES are
-                          planned */
+    size_t most_bytes; /* for regions that are open at a time, and for areas with their counts; 0:
+                          no limit, and RFX_ANSWER_BYTES are planned for regions */
     enum rfx_answer_coordinates coordinates;
     /* Classes of maps, for regions and summaries. With a threshold, each channel is a class and the
      * pixels above the threshold belong to it. Without, a map of several channels has for each
@@ -34,6 +41,9 @@ struct rfx_answer_options { /* zeros are the defaults, but for score and overlap
     int64_t least_area;      /* in pixels of the map; smaller regions are left out */
     /* Points of maps (peaks.h), which need a threshold. */
     int64_t distance; /* of peaks, in pixels of the map; 0: RFX_ANSWER_DISTANCE */
+    /* Areas in which pixels are counted once more, for summaries (areas_file.h). */
+    const char *within;          /* path of a GeoJSON file, borrowed like names; NULL: none */
+    struct rfx_answer_bins bins; /* of the values of summaries */
     /* Boxes of outputs that are no maps. */
     const char *head; /* name of the head (box_head.h), borrowed like names; NULL: recognise the
                          shape */
@@ -49,7 +59,8 @@ struct rfx_answer_options { /* zeros are the defaults, but for score and overlap
 #define RFX_ANSWER_OVERLAP 0.45
 #define RFX_ANSWER_BOXES 100000
 
-/* Limits the memory of open regions in a run with a budget, unless the options do. */
+/* Limits the memory of open regions, and of areas, in a run with a budget, unless the options do.
+ */
 static inline void rfx_answer_limit(struct rfx_answer_options *options, bool budget) {
     if (budget && options->most_bytes == 0) options->most_bytes = RFX_ANSWER_BYTES;
 }

@@ -10,18 +10,18 @@
 #include "layers/core/descriptor.h"
 #include "layers/core/printable.h"
 
-enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that show one byte */, END = 2 };
+enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that show one byte */, END = RFX_TEXT_END };
 
-static enum rfx_status read_file(struct rfx_memory *mem, const char *path, const char *what,
-                                 char **text, struct rfx_error *err) {
+enum rfx_status rfx_text_read(struct rfx_memory *mem, const char *path, const char *what,
+                              size_t most, char **text, size_t *bytes, struct rfx_error *err) {
     FILE *file = rfx_descriptor_stream(path);
     if (file == NULL)
         return rfx_fail(err, RFX_STATUS_IO, "%s '%s': %s", what, path, strerror(errno));
     struct stat at;
     enum rfx_status status = RFX_OK;
-    if (fstat(fileno(file), &at) != 0 || !S_ISREG(at.st_mode) || at.st_size > MOST_BYTES)
-        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s '%s': not a file of up to %d bytes",
-                          what, path, (int)MOST_BYTES);
+    if (fstat(fileno(file), &at) != 0 || !S_ISREG(at.st_mode) || at.st_size > (off_t)most)
+        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                          "%s '%s': not a file of up to %zu bytes", what, path, most);
     size_t n = status == RFX_OK ? (size_t)at.st_size : 0;
     char *block = status == RFX_OK ? rfx_memory_alloc(mem, n + END) : NULL;
     if (status == RFX_OK && block == NULL) status = rfx_memory_fail(mem, path, n + END, err);
@@ -34,6 +34,7 @@ static enum rfx_status read_file(struct rfx_memory *mem, const char *path, const
     }
     block[n] = '\0';
     *text = block;
+    *bytes = n;
     return RFX_OK;
 }
 
@@ -59,7 +60,7 @@ enum rfx_status rfx_names_read(struct rfx_memory *mem, const char *path, const c
                                char **names, int64_t *lines, struct rfx_error *err) {
     char *text = NULL;
     size_t bytes = 0;
-    enum rfx_status status = read_file(mem, path, what, &text, err);
+    enum rfx_status status = rfx_text_read(mem, path, what, MOST_BYTES, &text, &bytes, err);
     if (status != RFX_OK) return status;
     *lines = cut_lines(text, &bytes);
     char *shown = rfx_memory_alloc(mem, SHOWN * bytes + 1);

@@ -27,8 +27,11 @@ MUTATIONS = {
         "rfexec/answers/peaks.c", r"\[at\] >= value", "[at] > value",
         "test_peaks$"),
     "count NaN in the mean of a channel": (
-        "rfexec/answers/summary_file.c", r"file->pixels - channel->nan;", "file->pixels;",
+        "rfexec/answers/summary_file.c", r"file->pixels - entry\.channel->nan;", "file->pixels;",
         "test_summary_file$"),
+    "drop what an edge of an area has moved between two units": (
+        "rfexec/answers/areas.c", r"edge->rest \+= edge->step_rest;", "",
+        "test_areas$"),
     "scale values before regions and points are found": (
         "tools/cli/answers.c", r"format->bits = 0;", "",
         "test_cli_points$"),

@@ -93,3 +93,36 @@ void assert_same_files(const char *a, const char *b) {
     (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);
     if (system(command) != 0) fail_msg("%s and %s differ", a, b);
 }
+
+/* The class of an area with this label. */
+static json_t *class_of(json_t *area, long long label) {
+    size_t i;
+    json_t *one;
+    json_array_foreach(json_object_get(area, "classes"), i, one) {
+        if (integer_at(one, "label") == label) return one;
+    }
+    fail_msg("no class %lld", label);
+    return NULL;
+}
+
+long long assert_areas_are_regions(const char *summary, const char *regions) {
+    json_t *counted = json_load_file(summary, 0, NULL), *found = json_load_file(regions, 0, NULL);
+    json_t *areas = json_object_get(counted, "within"),
+           *features = json_object_get(found, "features");
+    size_t i;
+    json_t *area;
+    assert_int_equal(json_array_size(areas), json_array_size(features));
+    json_array_foreach(areas, i, area) {
+        json_t *region = json_object_get(json_array_get(features, i), "properties");
+        json_t *one = class_of(area, integer_at(region, "label"));
+        json_t *mean = json_object_get(region, "mean_score");
+        assert_int_equal(integer_at(area, "number"), i + 1);
+        assert_int_equal(integer_at(area, "pixels"), integer_at(region, "pixels"));
+        assert_int_equal(integer_at(one, "pixels"), integer_at(region, "pixels"));
+        if (mean != NULL) assert_true(json_equal(mean, json_object_get(one, "mean")));
+    }
+    long long n = (long long)json_array_size(areas);
+    json_decref(counted);
+    json_decref(found);
+    return n;
+}

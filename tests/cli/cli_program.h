@@ -29,6 +29,10 @@ void read_text(const char *path, char *text);
 
 void write_file(const char *path, const char *text);
 
+/* Asserts that the areas of a summary are the regions of the GeoJSON file: as many pixels, all of
+ * the region's class, and its mean score where it has one. Returns their number. */
+long long assert_areas_are_regions(const char *summary, const char *regions);
+
 /* Asserts that two files have the same bytes. */
 void assert_same_files(const char *a, const char *b);
 #endif

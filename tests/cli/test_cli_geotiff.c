@@ -162,6 +162,33 @@ static void test_region(void **state) {
     TIFFClose(tif);
 }
 
+/* Regions that are read as areas have the pixels of the regions, in coordinates of the picture's
+ * system and in pixels. */
+static void test_areas(void **state) {
+    static const char *const options[] = {"areas.tif", "areas.tif --region 3,5,38,39",
+                                          "areas.tif --coordinates pixels"};
+    (void)state;
+    for (int turned = 0; turned < 2; turned++) {
+        make("areas.tif", turned ? 6 : 0, NULL, false);
+        for (size_t i = 0; i < sizeof options / sizeof options[0]; i++) {
+            char command[200];
+            (void)snprintf(command, sizeof command,
+                           "run " RFX_PHASE_NET " %s --all-labels --regions r.geojson", options[i]);
+            expect(0, command);
+            (void)snprintf(command, sizeof command,
+                           "run " RFX_PHASE_NET " %s --summary w.json --within r.geojson",
+                           options[i]);
+            expect(0, command);
+            assert_true(assert_areas_are_regions("w.json", "r.geojson") > 2);
+        }
+    }
+    expect(0, "run " RFX_PHASE_NET " areas.tif --regions r.geojson");
+    expect_says(2,
+                "run " RFX_PHASE_NET
+                " areas.tif --summary w.json --within r.geojson --coordinates pixels",
+                "the areas are in EPSG:32633, and coordinates are pixels");
+}
+
 static void test_list(void **state) {
     FILE *list = fopen("list.txt", "w");
     (void)state;
@@ -453,10 +480,10 @@ static void test_boxes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kept),     cmocka_unit_test(test_region), cmocka_unit_test(test_list),
-        cmocka_unit_test(test_turned),   cmocka_unit_test(test_tiles),  cmocka_unit_test(test_cog),
-        cmocka_unit_test(test_ome_tiff), cmocka_unit_test(test_zarr),   cmocka_unit_test(test_told),
-        cmocka_unit_test(test_regions),  cmocka_unit_test(test_boxes)};
+        cmocka_unit_test(test_kept), cmocka_unit_test(test_region),   cmocka_unit_test(test_areas),
+        cmocka_unit_test(test_list), cmocka_unit_test(test_turned),   cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_cog),  cmocka_unit_test(test_ome_tiff), cmocka_unit_test(test_zarr),
+        cmocka_unit_test(test_told), cmocka_unit_test(test_regions),  cmocka_unit_test(test_boxes)};
     TIFFSetWarningHandler(NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* rfexec run --points and --summary: the files do not depend on plan, threads and lists of options;
  * the points of a map are those of the definition, found again in the map of -o; the numbers of a
- * summary add up and agree with regions; places are those of regions; what cannot be is refused.
+ * summary add up and agree with regions, in areas too; places are those of regions; what cannot be
+ * is refused.
  * What peaks are is tested in tests/unit/rfexec/answers and, beside NumPy and SciPy, in
  * tests/oracle/answers.py. */
 #include <setjmp.h>
@@ -68,6 +69,8 @@ static int set_up(void **state) {
     expect(0,
            "run labels.onnx synthetic:131x170 --summary labels.csv --regions regions.csv "
            "--all-labels");
+    expect(0, RUN FOUND "--regions areas.geojson");
+    expect(0, RUN "--summary areas.json --within areas.geojson --bins 7,0,1");
     return 0;
 }
 
@@ -97,6 +100,11 @@ static void test_files_are_the_same_for_every_plan(void **state) {
                        i < 6 ? plans[i] : "--bands 7");
         expect(0, command);
         assert_same_files("labels.csv", "one.csv");
+        (void)snprintf(command, sizeof command,
+                       RUN "--summary one.json --within areas.geojson --bins 7,0,1 %s",
+                       i < 6 ? plans[i] : "--bands 7");
+        expect(0, command);
+        assert_same_files("areas.json", "one.json");
     }
 }
 
@@ -284,6 +292,81 @@ static void test_places_are_those_of_the_picture(void **state) {
     assert_non_null(strstr(out_text, "{\"label\":1,\"name\":\"pit\","));
 }
 
+/* Regions that are read as areas have the pixels of the regions: polygons of the map's pixels, with
+ * holes, of several parts, overlapping, from a network with a stride and from a part of the
+ * picture. */
+static void test_areas_of_regions_have_their_pixels(void **state) {
+    static const char *const options[] = {RUN FOUND,
+                                          RUN FOUND "--connect 8 --region 64,128,564,700 ",
+                                          "run " RFX_PHASE_NET " synthetic:150x170 --all-labels ",
+                                          "run labels.onnx synthetic:131x170 --all-labels "};
+    (void)state;
+    for (size_t i = 0; i < sizeof options / sizeof options[0]; ++i) {
+        char command[300];
+        (void)snprintf(command, sizeof command, "%s --regions r.geojson", options[i]);
+        expect(0, command);
+        /* Options of regions do not go with --summary alone. */
+        (void)snprintf(command, sizeof command,
+                       "%s --regions again.geojson --summary w.json --within r.geojson",
+                       options[i]);
+        expect(0, command);
+        assert_same_files("r.geojson", "again.geojson");
+        assert_true(assert_areas_are_regions("w.json", "r.geojson") > 10);
+    }
+}
+
+static void test_areas_and_bins_are_checked(void **state) {
+    (void)state;
+    write_file("names.geojson",
+               "{\"type\":\"Feature\",\"id\":\"west\",\"geometry\":{\"type\":\"Polygon\","
+               "\"coordinates\":[[[0,0],[85,0],[85,131],[0,131],[0,0]]]}}");
+    expect(
+        0,
+        "run labels.onnx synthetic:131x170 --summary w.csv --within names.geojson --memory 20MiB "
+        "--answer-memory 100KiB");
+    read_text("w.csv", out_text);
+    assert_int_equal(strncmp(out_text, "within,within_name,label,", 25), 0);
+    double sum = 0;
+    for (const char *p = strstr(out_text, "\n1,\"west\","); p != NULL; p = strchr(p + 1, '\n'))
+        if (p[1] != '\0') sum += strtod(strstr(p, ",,") + 2, NULL);
+    assert_true(sum == 131.0 * 85.0);
+    expect_says(
+        4,
+        "run labels.onnx synthetic:131x170 --summary no.csv --within areas.geojson --memory "
+        "20MiB --answer-memory 100KiB",
+        "--answer-memory is 102400");
+    expect_says(2, RUN "--summary no.csv --within names.geojson --coordinates map",
+                "coordinate system");
+    expect_says(2, RUN "-o map.npy --within names.geojson", "--summary");
+    expect_says(2, "run labels.onnx synthetic:131x170 --summary no.csv --bins 4,0,1", "labels");
+    expect_says(2, RUN "-o map.npy --bins 4,0,1", "--summary");
+    static const char *const wrong[] = {"4",       "4,1",     "0,0,1",   "70000,0,1",      "4,1,1",
+                                        "4,0,1,2", "4,nan,1", "4,0,inf", "4,-1e308,1e308", "4,,1"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; ++i) {
+        char command[200];
+        (void)snprintf(command, sizeof command, RUN "--summary no.csv --bins %s", wrong[i]);
+        expect_says(2, command, "such as 10,0,1");
+    }
+    expect_says(5, RUN "--summary no.csv --within none.geojson", "none.geojson");
+    expect_says(3, RUN "--summary no.csv --within all.csv", "areas 'all.csv': line 1");
+    expect_says(2, RUN "--summary no.csv --within .", "areas");
+    assert_int_not_equal(access("no.csv", F_OK), 0);
+}
+
+/* -o and merged parts give the files of --summary. */
+static void test_areas_go_with_every_file_of_a_summary(void **state) {
+    (void)state;
+    expect(0, RUN "--bins 7,0,1 --within areas.geojson -o again.summary.json");
+    assert_same_files("areas.json", "again.summary.json");
+    expect(0, RUN "--part 1/2 -o areas1.npy");
+    expect(0, RUN "--part 2/2 -o areas2.npy");
+    expect(0,
+           "merge areas2.npy areas1.npy --bins 7,0,1 --within areas.geojson --memory 64MiB -o "
+           "merged.summary.json");
+    assert_same_files("areas.json", "merged.summary.json");
+    expect_says(2, RUN "--part 1/2 -o areas1.npy --within areas.geojson", "merge");
+}
+
 static long long planned_source(const char *options) {
     char command[300];
     (void)snprintf(command, sizeof command,
@@ -303,6 +386,11 @@ static void test_plan_counts_the_points(void **state) {
     assert_int_equal(points, planned_source("--for-output none"));
     assert_true(points < planned_source("--for-output map.npy"));
     assert_true(points + 80000 < planned_source("--distance 99")); /* rows of maxima */
+    long long summary = planned_source("--summary s.csv --memory 64MiB");
+    long long areas = planned_source(
+        "--summary s.csv --within areas.geojson --memory 64MiB "
+        "--answer-memory 3000000");
+    assert_int_equal(areas, summary + 3000000);
 }
 
 static void test_what_cannot_be_is_refused(void **state) {
@@ -356,6 +444,9 @@ int main(void) {
         cmocka_unit_test(test_endings_ask_for_the_same_files),
         cmocka_unit_test(test_summary_has_the_pixels_of_regions),
         cmocka_unit_test(test_places_are_those_of_the_picture),
+        cmocka_unit_test(test_areas_of_regions_have_their_pixels),
+        cmocka_unit_test(test_areas_and_bins_are_checked),
+        cmocka_unit_test(test_areas_go_with_every_file_of_a_summary),
         cmocka_unit_test(test_plan_counts_the_points),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };

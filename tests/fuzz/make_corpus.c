@@ -378,6 +378,29 @@ static void make_texts(void) {
          36);
 }
 
+#define SQUARE(type, open, close)                  \
+    "{\"type\":\"" type "\",\"coordinates\":" open \
+    "[[0.5,0.5],[6.5,0.5],[6.5,4],[0.5,"           \
+    "4],[0.5,0.5]],[[2,1],[2,3],[4.25,2],[2,1]]" close "}"
+
+static void make_areas(void) {
+    save_text("areas", "polygon", SQUARE("Polygon", "[", "]"));
+    save_text("areas", "behind", SQUARE("Polygon", "[", "]") " {}");
+    save_text("areas", "feature",
+              "{\"type\":\"Feature\",\"id\":7,\"bbox\":[0,0,1,1],\"geometry\":" SQUARE(
+                  "MultiPolygon", "[[", "],[[[-1e9,-3],[9,2.125],[3,1e9],[-1e9,-3]]]]") "}");
+    save_text("areas", "collection",
+              "{\"type\":\"FeatureCollection\",\"crs\":{\"type\":\"name\",\"properties\":{\"name\":"
+              "\"urn:ogc:def:crs:EPSG::25832\"}},\n\"features\":[]}");
+    save_text(
+        "areas", "names",
+        "{ \"features\": [\r\n{\"properties\": {\"name\": \"caf\\u00e9\", \"classification\": "
+        "{\"name\": \"a\", \"color\": [1, -2, 3e0]}}, \"geometry\": {\"coordinates\": "
+        "[[[0, 0, 9], [3, 0, 9], [0, 5, 9], [0, 0, 9]]], \"type\": \"Polygon\"}, \"type\": "
+        "\"Feature\"},\n{\"type\": \"Feature\", \"properties\": null, \"id\": \"b\", "
+        "\"geometry\": " SQUARE("Polygon", "[", "]") "}],\n\"type\": \"FeatureCollection\" }\n");
+}
+
 int main(int argc, char **argv) {
     if (argc != 2) {
         fprintf(stderr, "usage: %s FOLDER\n", argv[0]);
@@ -400,5 +423,6 @@ int main(int argc, char **argv) {
     make_cells();
     make_rounds();
     make_texts();
+    make_areas();
     return 0;
 }

@@ -8,7 +8,10 @@ Runs in the working directory, on networks that pass their input through: as lab
   rasterio.features.shapes.
 - Points of random maps of floats with ties and NaN: scipy.ndimage.maximum_filter over the window, and over
   the pixels of the window before the middle.
-- Summaries: numpy.unique, numpy.nanmin, numpy.nanmax, math.fsum.
+- Summaries: numpy.unique, numpy.nanmin, numpy.nanmax, math.fsum, numpy.histogram.
+- Counts in areas: polygons with holes and MultiPolygons of random corners, whose pixels are those of
+  rasterio.features.geometry_mask (GDAL) and of shapely.contains_xy for the pixels' middles, in coordinates of
+  pixels and of GeoTIFFs; regions of a file that are read again.
 - Boxes of YOLOv8n: box_cases.py, where torch and torchvision are installed.
 - GeoJSON: RFC 7946's rules of rings and members by this script and by geojson-validator; no NaN.
 - GeoTIFFs of several kinds: corners of polygons are rasterio's transform of their pixels to 1e-9, or to two
@@ -26,6 +29,7 @@ import geopandas
 import numpy as np
 import onnx
 import rasterio
+import rasterio.features
 import region_cases
 import scipy.ndimage
 import shapely
@@ -217,9 +221,22 @@ def point_case(program, rng, what):
              for f in features]
     check(found == [([x + 0.5, y + 0.5], k, values[k, y, x]) for y, x, k in expected],
           f"{what}: {len(found)} points, SciPy says {len(expected)}")
-    rfexec(program, "run", network, "values.npy", "--summary", "values.json", *options[:1], *plan(rng, min(h, w)))
+    ends = sorted(float(v) for v in rng.choice([-3, -1.7, -0.1, 0, 0.3, 1, 1e-3, 2.5], 2, replace=False))
+    bins = ["--bins", f"{rng.integers(1, 40)},{ends[0]},{ends[1]}"]
+    rfexec(program, "run", network, "values.npy", "--summary", "values.json", *options[:1], *bins,
+           *plan(rng, min(h, w)))
     limits = thresholds if len(thresholds) == c else thresholds * c
-    check_values(values, limits, read_geojson("values.json")["classes"], what)
+    document = read_geojson("values.json")
+    check_values(values, limits, document["classes"], what)
+    check_bins(values, document["bins"], document["classes"], what)
+
+
+def check_bins(values, edges, classes, what):
+    for entry, one in zip(classes, values):
+        real = one[~np.isnan(one)].astype(float)
+        mine = [entry["below"], *entry["bins"], entry["above"]]
+        theirs = [(real < edges[0]).sum(), *np.histogram(real, edges)[0], (real > edges[-1]).sum()]
+        check(mine == theirs, f"{what}: bins {mine}, NumPy says {theirs}")
 
 
 def check_values(values, limits, classes, what):
@@ -234,6 +251,77 @@ def check_values(values, limits, classes, what):
         check(ends == (real.min(), real.max()), f"{what}: {entry}, NumPy says {real.min()} to {real.max()}")
         check(entry["mean"] == math.fsum(real) / real.size, f"{what}: mean {entry['mean']}")
     check(len(classes) == len(values), f"{what}: {len(classes)} classes")
+
+
+# ---- Areas ----
+
+FINE = 2.0**20  # of a pixel: to such parts the program rounds corners
+
+
+def star(rng, middle, reach):
+    """A ring around a point that does not cross itself."""
+    angles = np.sort(rng.uniform(0, 2 * np.pi, int(rng.integers(3, 40))))
+    radii = reach * rng.uniform(0.3, 1, len(angles))
+    ring = middle + np.stack([np.cos(angles), np.sin(angles)], 1) * radii[:, None]
+    return np.round(ring * FINE) / FINE
+
+
+def random_area(rng, h, w):
+    """A valid Polygon with a hole or without, or a MultiPolygon, in pixels. It may reach beyond the map."""
+    while True:
+        size = np.array([w, h])
+        stars = [shapely.Polygon(star(rng, rng.uniform(-0.1, 1.1, 2) * size, rng.uniform(0.05, 0.7) * max(h, w)))
+                 for _ in range(3)]
+        if not shapely.is_valid(stars).all():
+            continue
+        area = stars[0].difference(stars[1]) if rng.integers(2) else stars[0].union(stars[2])
+        # Corners of a difference are computed, so they are rounded once more.
+        area = shapely.transform(area, lambda at: np.round(at * FINE) / FINE)
+        if area.is_valid and area.geom_type in ("Polygon", "MultiPolygon") and not area.is_empty:
+            return area
+
+
+def save_areas(path, areas, names):
+    features = [{"type": "Feature", "geometry": shapely.geometry.mapping(area), "properties": {"name": name}}
+                for area, name in zip(areas, names)]
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"type": "FeatureCollection", "features": features}, file, indent=1)
+
+
+def area_case(program, rng, what):
+    h, w = (int(v) for v in np.exp(rng.uniform(0, np.log(200), 2)))
+    labels = label_map(rng, h, w)
+    areas = [random_area(rng, h, w) for _ in range(int(rng.integers(1, 30)))]
+    save("labels.npy", labels)
+    save_areas("areas.geojson", areas, [f"no. {k}" for k in range(len(areas))])
+    rfexec(program, "run", "through_int.onnx", "labels.npy", "--summary", "areas.json", "--within", "areas.geojson",
+           *plan(rng, min(h, w)))
+    found = read_geojson("areas.json")["within"]
+    check([a["name"] for a in found] == [f"no. {k}" for k in range(len(areas))], f"{what}: names")
+    x, y = np.meshgrid(np.arange(w) + 0.5, np.arange(h) + 0.5)
+    for k, (area, one) in enumerate(zip(areas, found)):
+        inside = shapely.contains_xy(area, x, y)
+        gdal = rasterio.features.geometry_mask([area], (h, w), Affine.identity(), invert=True)
+        values, counts = np.unique(labels[inside], return_counts=True)
+        mine = [(c["label"], c["pixels"]) for c in one["classes"]]
+        check(one["pixels"] == gdal.sum(), f"{what}, area {k}: {one['pixels']} pixels, GDAL says {gdal.sum()}")
+        check(mine == [(int(v), int(n)) for v, n in zip(values, counts)], f"{what}, area {k}: {mine}")
+
+
+def value_area_case(program, rng, what):
+    c, h, w = int(rng.integers(1, 4)), *(int(n) for n in rng.integers(4, 60, 2))
+    values = float_map(rng, c, h, w)
+    areas = [random_area(rng, h, w) for _ in range(8)]
+    save("values.npy", values)
+    save_areas("areas.geojson", areas, range(8))
+    rfexec(program, "run", f"through_{c}.onnx", "values.npy", "--summary", "areas.json", "--within", "areas.geojson",
+           "--threshold", "0.5", "--bins", "9,-2,2.3", *plan(rng, min(h, w)))
+    document = read_geojson("areas.json")
+    x, y = np.meshgrid(np.arange(w) + 0.5, np.arange(h) + 0.5)
+    for k, (area, one) in enumerate(zip(areas, document["within"])):
+        inside = shapely.contains_xy(area, x, y)
+        check_values(values[:, inside], [0.5] * c, one["classes"], f"{what}, area {k}")
+        check_bins(values[:, inside], document["bins"], one["classes"], f"{what}, area {k}")
 
 
 # ---- Places ----
@@ -277,6 +365,26 @@ def tiff_case(program, rng, name, crs, transform):
           f"{name}: points are not the middles of pixels")
 
 
+    areas_of_tiff(program, rng, name, labels, transform, placed)
+
+
+def areas_of_tiff(program, rng, name, labels, transform, regions):
+    """Regions read again, and other areas in the coordinates of the GeoTIFF."""
+    h, w = labels.shape
+    command = ["run", "through_byte.onnx", "place.tif", "--scale", "raw", "--summary", "areas.json", "--within"]
+    rfexec(program, *command, "place.geojson")
+    mine = [[(c["label"], c["pixels"]) for c in one["classes"]] for one in read_geojson("areas.json")["within"]]
+    theirs = [[(r["properties"]["label"], r["properties"]["pixels"])] for r in regions]
+    check(mine == theirs, f"{name}: regions that are read again")
+    areas = [shapely.transform(random_area(rng, h, w), lambda at: np.stack(transform * (at[:, 0], at[:, 1]), 1))
+             for _ in range(10)]
+    save_areas("other.geojson", areas, range(10))
+    rfexec(program, *command, "other.geojson")
+    for k, (area, one) in enumerate(zip(areas, read_geojson("areas.json")["within"])):
+        gdal = rasterio.features.geometry_mask([area], (h, w), transform, invert=True)
+        check(one["pixels"] == gdal.sum(), f"{name}, area {k}: {one['pixels']} pixels, GDAL says {gdal.sum()}")
+
+
 def places(program, rng):
     utm = CRS.from_epsg(32633)
     tiff_case(program, rng, "north up", utm, Affine(0.3, 0, 500000.125, 0, -0.3, 5400000.5))
@@ -316,6 +424,9 @@ def main():
     regions(args.program, rng, args.cases, args.large)
     for k in range(2 * args.cases):
         point_case(args.program, rng, f"points {k}")
+    for k in range(args.cases):
+        area_case(args.program, rng, f"areas {k}")
+        value_area_case(args.program, rng, f"values in areas {k}")
     places(args.program, rng)
     boxes(args.program)
     print(f"{COUNTS[True]} passed, {COUNTS[False]} failed")

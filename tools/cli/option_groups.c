@@ -324,6 +324,14 @@ static const struct rfx_cli_option answers_rows[] = {
                    "a peak is the largest value of 2 D + 1 rows and columns of the map around it, "
                    "and the first of equal ones; memory grows with D (default 1)",
                    .most = INT32_MAX, .needs = "points output as"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "bins", BINS, bins, "N,LOW,HIGH",
+                   "add a histogram of each channel to the summary: numbers of values in N equal "
+                   "bins from LOW to HIGH, below and above (not for maps of labels)",
+                   .needs = "summary output as"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "within", TEXT, within, "AREAS",
+                   "write the summary once more for each polygon of this GeoJSON file, of the "
+                   "pixels whose centres lie inside; its coordinates are those of --coordinates",
+                   .needs = "summary output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "connect", WORD, connect, "4|8",
                    "pixels of a region are connected by their sides, or by sides and corners "
                    "(default 4)",
@@ -343,9 +351,9 @@ static const struct rfx_cli_option answers_rows[] = {
                    "(default: map where the picture has one)",
                    .needs = "regions points summary boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
-                   "memory for regions that are not complete yet, a part of the budget (default "
-                   "8MiB with --memory, else no limit)",
-                   OF_ANSWER),
+                   "memory for regions that are not complete yet, or for the areas of --within, a "
+                   "part of the budget (default 8MiB with --memory, else no limit)",
+                   .needs = "regions within output as"),
 };
 GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 
@@ -356,7 +364,7 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 #define NOT_OF_PART                                                                              \
     "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog "      \
     "channel-names zarr-chunk zarr-compress zarr-format regions points summary boxes threshold " \
-    "distance"
+    "distance bins within"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {

@@ -200,6 +200,17 @@ bool rfx_cli_parse_range(const char *text, float *out) {
     return true;
 }
 
+bool rfx_cli_parse_bins(const char *text, struct rfx_answer_bins *out) {
+    const char *comma = strchr(text, ',');
+    char *middle, *end;
+    if (comma == NULL || !parse_count(text, comma, RFX_ANSWER_MOST_BINS, &out->n)) return false;
+    out->low = strtod(comma + 1, &middle);
+    if (middle == comma + 1 || *middle != ',') return false;
+    out->high = strtod(middle + 1, &end);
+    if (end == middle + 1 || *end != '\0') return false;
+    return isfinite(out->high - out->low) && out->low < out->high;
+}
+
 bool rfx_cli_parse_rect(const char *text, struct rfx_rect *out) {
     long long y0, x0, y1, x1;
     int used = 0;

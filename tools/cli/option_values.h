@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "rfexec/image/image_source.h"
+#include "rfexec/output/answer_options.h"
 #include "rfexec/run/fit_size.h"
 
 struct rfx_cli_pair { /* "4x6": y = 4 rows, x = 6 columns; a single count "16": y = 16, x = 0 */
@@ -82,6 +83,10 @@ bool rfx_cli_parse_fit(const char *text, struct rfx_fit_size *out);
 
 /* "-1,1": two numbers, the first less than the second; out: array of 2 floats. */
 bool rfx_cli_parse_range(const char *text, float *out);
+
+/* "10,0,1": a number of bins from 1 to RFX_ANSWER_MOST_BINS, and the ends of the first and the last
+ * one. */
+bool rfx_cli_parse_bins(const char *text, struct rfx_answer_bins *out);
 
 /* "0,0,512,768": first row, first column, last row + 1, last column + 1. */
 bool rfx_cli_parse_rect(const char *text, struct rfx_rect *out);

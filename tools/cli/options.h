@@ -40,6 +40,7 @@ enum rfx_cli_kind {
     RFX_CLI_NODATA,   /* struct rfx_cli_nodata */
     RFX_CLI_SCALE,    /* struct rfx_cli_scale */
     RFX_CLI_RANGE,    /* float[2], the first less than the second */
+    RFX_CLI_BINS,     /* struct rfx_answer_bins */
     RFX_CLI_BANDS,    /* struct rfx_image_bands */
     RFX_CLI_FIT,      /* struct rfx_fit_size */
     RFX_CLI_RECT,     /* struct rfx_rect, not empty */
@@ -196,6 +197,8 @@ struct rfx_cli_answer_options {
     const char *points, *points_of;
     int64_t distance; /* 0: not given */
     const char *summary, *summary_of;
+    const char *within; /* file of areas */
+    struct rfx_answer_bins bins;
     const char *boxes, *boxes_of, *head;
     struct rfx_cli_number score, overlap;
     int64_t most_boxes, class_count; /* 0: not given */

@@ -33,7 +33,8 @@ static bool of_answers(const struct rfx_cli_answer_options *options) {
            options->all_labels || options->classes != NULL || options->coordinates != NULL ||
            options->memory_bytes != 0 || options->head != NULL || options->score.given ||
            options->overlap.given || options->agnostic || options->most_boxes != 0 ||
-           options->class_count != 0 || options->distance != 0;
+           options->class_count != 0 || options->distance != 0 || options->bins.n != 0 ||
+           options->within != NULL;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
@@ -72,6 +73,8 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
                                         .all_labels = options->all_labels,
                                         .least_area = options->least_area,
                                         .distance = options->distance};
+    answer.within = options->within;
+    answer.bins = options->bins;
     if (is_word(options->coordinates, "pixels")) answer.coordinates = RFX_ANSWER_PIXELS;
     if (is_word(options->coordinates, "map")) answer.coordinates = RFX_ANSWER_MAP;
     answer.head = options->head;

@@ -49,7 +49,7 @@ static void random_labels_are_counted(void **state) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_label_counts *counts = NULL;
         int64_t most = INT64_C(1) << test_rng_int(&rng, 0, 40), none = test_rng_int(&rng, -2, 2);
-        assert_int_equal(rfx_label_counts_create(mem, &counts, NULL), RFX_OK);
+        assert_int_equal(rfx_label_counts_create(mem, RFX_LABEL_COUNTS, &counts, NULL), RFX_OK);
         for (int64_t i = 0; i < ALL; i++)
             labels[i] = i > 0 && test_rng_chance(&rng, 60) ? labels[i - 1]
                                                            : test_rng_int(&rng, -most, most);
@@ -71,7 +71,7 @@ static void more_labels_than_the_table_has_are_refused(void **state) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_label_counts *counts = NULL;
         struct rfx_error err = {{0}};
-        assert_int_equal(rfx_label_counts_create(mem, &counts, NULL), RFX_OK);
+        assert_int_equal(rfx_label_counts_create(mem, RFX_LABEL_COUNTS, &counts, NULL), RFX_OK);
         for (int64_t i = 0; i < RFX_LABEL_COUNTS; i++)
             labels[i] = 2 * ((i * step) % RFX_LABEL_COUNTS - 30000);
         assert_int_equal(rfx_label_counts_add(counts, labels, RFX_LABEL_COUNTS, -1, &err), RFX_OK);
@@ -94,7 +94,7 @@ static void full_tables_are_counted(void **state) {
     for (int turn = 0; turn < 12; turn++) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_label_counts *counts = NULL;
-        assert_int_equal(rfx_label_counts_create(mem, &counts, NULL), RFX_OK);
+        assert_int_equal(rfx_label_counts_create(mem, RFX_LABEL_COUNTS, &counts, NULL), RFX_OK);
         for (int64_t i = 0; i < RFX_LABEL_COUNTS; i++) labels[i] = (int64_t)test_rng_next(&rng);
         assert_int_equal(rfx_label_counts_add(counts, labels, RFX_LABEL_COUNTS, 0, NULL), RFX_OK);
         expect_list(counts, labels, RFX_LABEL_COUNTS, 0);
@@ -107,7 +107,7 @@ static void full_tables_are_counted(void **state) {
 static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_error *err) {
     struct rfx_label_counts *counts = NULL;
     (void)context;
-    enum rfx_status status = rfx_label_counts_create(mem, &counts, err);
+    enum rfx_status status = rfx_label_counts_create(mem, RFX_LABEL_COUNTS, &counts, err);
     rfx_label_counts_free(counts);
     return status;
 }

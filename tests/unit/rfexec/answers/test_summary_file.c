@@ -1,5 +1,5 @@
 /* Summaries and points as text, against lines by hand: classes of labels, channels and thresholds,
- * NaN and infinities, names, memory; failing allocations. */
+ * NaN and infinities, names, areas, memory; failing allocations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -20,6 +20,7 @@
 #define FOLDER "test_summary_file.tmp"
 #define PATH FOLDER "/out"
 #define NAMES FOLDER "/names.txt"
+#define AREAS FOLDER "/areas.geojson"
 
 static char text[8192];
 
@@ -132,6 +133,190 @@ static void one_channel_of_floats_has_values_only(void **state) {
     expect_summary(&format, &map, RFX_ANSWER_CSV, values, HEAD "0,,1,1,0.25,-0.25,1.5,0.625,2\n");
 }
 
+#define RECTANGLE(x0, y0, x1, y1)                                                               \
+    "{\"type\":\"Polygon\",\"coordinates\":[[[" #x0 "," #y0 "],[" #x1 "," #y0 "],[" #x1 "," #y1 \
+    "],[" #x0 "," #y1 "],[" #x0 "," #y0 "]]]}"
+#define AREA(members, x0, y0, x1, y1) \
+    "{\"type\":\"Feature\"," members "\"geometry\":" RECTANGLE(x0, y0, x1, y1) "}"
+
+static void store_areas(const char *features) {
+    char all[2048];
+    (void)snprintf(all, sizeof all, "{\"type\":\"FeatureCollection\",\"features\":[%s]}", features);
+    test_bytes_store(AREAS, all, strlen(all));
+}
+
+/* The second area overlaps the first, the third lies outside, the fourth has no name. */
+static void labels_are_counted_in_areas(void **state) {
+    (void)state;
+    static const int32_t labels[2][4] = {{7, 0, 0, -3}, {2147483647, 7, 7, -2147483647 - 1}};
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    const struct rfx_tensor map = rfx_tensor_nhwc(1, 2, 4);
+    format.stored = (struct rfx_stored){.type = RFX_TYPE_INT64};
+    format.answer.within = AREAS;
+    store_areas(AREA("\"id\":\"a\\\"\\u202e\",", 0, 0, 3, 2) "," AREA(
+        "\"id\":5,", 1, 1, 9, 9) "," AREA("\"id\":\"out\",", 4, 0, 5, 2) "," AREA("", 0, 0, 4, 1));
+    expect_summary(&format, &map, RFX_ANSWER_CSV, labels,
+                   "within,within_name," HEAD
+                   "0,,-2147483648,,1,1,0.125,,,,\n"
+                   "0,,-3,,1,1,0.125,,,,\n"
+                   "0,,0,,2,2,0.25,,,,\n"
+                   "0,,7,,3,3,0.375,,,,\n"
+                   "0,,2147483647,,1,1,0.125,,,,\n"
+                   "1,\"a\"\"\\xe2\\x80\\xae\",0,,2,2,0.3333333333333333,,,,\n"
+                   "1,\"a\"\"\\xe2\\x80\\xae\",7,,3,3,0.5,,,,\n"
+                   "1,\"a\"\"\\xe2\\x80\\xae\",2147483647,,1,1,0.16666666666666666,,,,\n"
+                   "2,\"5\",-2147483648,,1,1,0.3333333333333333,,,,\n"
+                   "2,\"5\",7,,2,2,0.6666666666666666,,,,\n"
+                   "4,\"4\",-3,,1,1,0.25,,,,\n"
+                   "4,\"4\",0,,2,2,0.5,,,,\n"
+                   "4,\"4\",7,,1,1,0.25,,,,\n");
+    store_areas(AREA("\"id\":\"out\",", 4, 0, 5, 2) "," AREA("", 3, 0, 4, 1));
+    format.answer.most_bytes = 100000;
+    expect_summary(
+        &format, &map, RFX_ANSWER_JSON, labels,
+        "{\"pixels\":8,\"area\":8,\"classes\":[\n"
+        "{\"label\":-2147483648,\"pixels\":1,\"area\":1,\"share\":0.125},\n"
+        "{\"label\":-3,\"pixels\":1,\"area\":1,\"share\":0.125},\n"
+        "{\"label\":0,\"pixels\":2,\"area\":2,\"share\":0.25},\n"
+        "{\"label\":7,\"pixels\":3,\"area\":3,\"share\":0.375},\n"
+        "{\"label\":2147483647,\"pixels\":1,\"area\":1,\"share\":0.125}\n],\"within\":[\n"
+        "{\"number\":1,\"name\":\"out\",\"pixels\":0,\"area\":0,\"classes\":[]},\n"
+        "{\"number\":2,\"name\":\"2\",\"pixels\":1,\"area\":1,\"classes\":[\n"
+        "{\"label\":-3,\"pixels\":1,\"area\":1,\"share\":1}]}\n]}\n");
+    assert_int_equal(remove(AREAS), 0);
+}
+
+static void channels_are_counted_in_areas(void **state) {
+    (void)state;
+    const struct rfx_tensor map = rfx_tensor_nhwc(3, 2, 2);
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    format.answer.within = AREAS;
+    /* The left column in pixels of 4 x 2, then pixel 3, then nothing. */
+    format.place = (struct rfx_answer_place){
+        .known = true, .cell = {.x = {4.0, 0.0, 100.0}, .y = {0.0, 2.0, 0.0}}};
+    store_areas(AREA("", 100, 0, 104, 4) "," AREA("", 105, 2.5, 107, 4) "," AREA("", 0, 0, 100, 4));
+    expect_summary(&format, &map, RFX_ANSWER_CSV, three,
+                   "within,within_name," HEAD
+                   "0,,0,,0,0,0,-16777216,16777216,0.375,0\n"
+                   "0,,1,,1,8,0.25,5,5,5,1\n"
+                   "0,,2,,1,8,0.25,2,null,null,2\n"
+                   "1,\"1\",0,,0,0,0,1,16777216,8388608.5,0\n"
+                   "1,\"1\",1,,0,0,0,5,5,5,1\n"
+                   "1,\"1\",2,,0,0,0,null,null,null,2\n"
+                   "2,\"2\",0,,0,0,0,-16777216,-16777216,-16777216,0\n"
+                   "2,\"2\",1,,0,0,0,5,5,5,0\n"
+                   "2,\"2\",2,,1,8,1,null,null,null,0\n"
+                   "3,\"3\",0,,0,0,null,null,null,null,0\n"
+                   "3,\"3\",1,,0,0,null,null,null,null,0\n"
+                   "3,\"3\",2,,0,0,null,null,null,null,0\n");
+    static const float thresholds[3] = {0.5F, 4, 2};
+    format.answer.thresholds = thresholds;
+    format.answer.n_thresholds = 3;
+    store_areas(AREA("", 100, 0, 104, 4));
+    expect_summary(&format, &map, RFX_ANSWER_CSV, three,
+                   "within,within_name," HEAD
+                   "0,,0,,2,16,0.5,-16777216,16777216,0.375,0\n"
+                   "0,,1,,3,24,0.75,5,5,5,1\n"
+                   "0,,2,,1,8,0.25,2,null,null,2\n"
+                   "1,\"1\",0,,2,16,1,1,16777216,8388608.5,0\n"
+                   "1,\"1\",1,,1,8,0.5,5,5,5,1\n"
+                   "1,\"1\",2,,0,0,0,null,null,null,2\n");
+    static const float values[4] = {NAN, -0.25F, 1.5F, NAN};
+    const struct rfx_tensor flat = rfx_tensor_nhwc(1, 1, 4);
+    format.answer.n_thresholds = 0;
+    format.place.known = false;
+    store_areas(AREA("", 0, 0, 3, 1));
+    expect_summary(&format, &flat, RFX_ANSWER_CSV, values,
+                   "within,within_name," HEAD
+                   "0,,0,,,,,-0.25,1.5,0.625,2\n"
+                   "1,\"1\",0,,,,,-0.25,1.5,0.625,1\n");
+    /* Areas that are over before others begin. */
+    static const float column[5] = {1, 2, 3, 4, 5};
+    const struct rfx_tensor narrow = rfx_tensor_nhwc(1, 5, 1);
+    store_areas(AREA("", 0, 4, 1, 5) "," AREA("", 0, 0, 1, 1) "," AREA("", 0, 3, 1, 5));
+    expect_summary(&format, &narrow, RFX_ANSWER_CSV, column,
+                   "within,within_name," HEAD
+                   "0,,0,,,,,1,5,3,0\n"
+                   "1,\"1\",0,,,,,5,5,5,0\n"
+                   "2,\"2\",0,,,,,1,1,1,0\n"
+                   "3,\"3\",0,,,,,4,5,4.5,0\n");
+    assert_int_equal(remove(AREAS), 0);
+}
+
+static void values_are_counted_in_bins(void **state) {
+    (void)state;
+    static const float values[2][4] = {{NAN, -0.25F, 1.5F, 2}, {0, 1, 0.5F, INFINITY}};
+    const struct rfx_tensor map = rfx_tensor_nhwc(1, 2, 4), two = rfx_tensor_nhwc(2, 2, 2);
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    format.answer.bins = (struct rfx_answer_bins){2, 0, 1};
+    expect_summary(&format, &two, RFX_ANSWER_CSV, values,
+                   "label,name,pixels,area,share,smallest,largest,mean,nan,below_0,from_0,from_0.5,"
+                   "above_1\n"
+                   "0,,0,0,0,0,1.5,0.6666666666666666,1,0,1,1,1\n"
+                   "1,,3,3,0.75,-0.25,null,null,0,1,0,1,2\n");
+    format.answer.within = AREAS;
+    store_areas(AREA("", 0, 1, 2, 2));
+    expect_summary(&format, &two, RFX_ANSWER_CSV, values,
+                   "within,within_name,label,name,pixels,area,share,smallest,largest,mean,nan,"
+                   "below_0,from_0,from_0.5,above_1\n"
+                   "0,,0,,0,0,0,0,1.5,0.6666666666666666,1,0,1,1,1\n"
+                   "0,,1,,3,3,0.75,-0.25,null,null,0,1,0,1,2\n"
+                   "1,\"1\",0,,0,0,0,0,0.5,0.25,0,0,1,1,0\n"
+                   "1,\"1\",1,,2,2,1,1,null,null,0,0,0,1,1\n");
+    store_areas(AREA("", 1, 0, 3, 2));
+    expect_summary(&format, &map, RFX_ANSWER_JSON, values,
+                   "{\"pixels\":8,\"area\":8,\"bins\":[0,0.5,1],\"classes\":[\n"
+                   "{\"label\":0,\"smallest\":-0.25,\"largest\":null,\"mean\":null,\"nan\":1,"
+                   "\"below\":1,\"bins\":[1,2],\"above\":3}\n],\"within\":[\n"
+                   "{\"number\":1,\"name\":\"1\",\"pixels\":4,\"area\":4,\"classes\":[\n"
+                   "{\"label\":0,\"smallest\":-0.25,\"largest\":1.5,\"mean\":0.6875,\"nan\":0,"
+                   "\"below\":1,\"bins\":[0,2],\"above\":1}]}\n]}\n");
+    /* 400,000 bytes for the map, and as many for the area. */
+    struct rfx_error err = {{0}};
+    format.answer.bins.n = 50000;
+    format.answer.most_bytes = 402000;
+    assert_int_equal(summarise(&format, &map, RFX_ANSWER_JSON, values, &err), RFX_OK);
+    (void)read_file();
+    format.answer.most_bytes = 399000;
+    assert_int_equal(summarise(&format, &map, RFX_ANSWER_JSON, values, &err),
+                     RFX_STATUS_BUDGET_IMPOSSIBLE);
+    assert_int_equal(remove(AREAS), 0);
+    format.stored = (struct rfx_stored){.type = RFX_TYPE_INT64};
+    assert_int_equal(rfx_summary_file_check(&format, &map, PATH, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.text, "--bins"));
+}
+
+static void memory_of_areas_is_limited(void **state) {
+    (void)state;
+    const struct rfx_tensor wide = rfx_tensor_nhwc(1, 1, 5000), deep = rfx_tensor_nhwc(9, 1, 1);
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    struct rfx_error err = {{0}};
+    static int32_t labels[5000];
+    static const float values[9];
+    for (int i = 0; i < 5000; i++) labels[i] = i;
+    format.answer.within = AREAS;
+    format.answer.most_bytes = 100000;
+    store_areas(AREA("", 0, 0, 2040, 1));
+    format.stored = (struct rfx_stored){.type = RFX_TYPE_INT64};
+    assert_int_equal(summarise(&format, &wide, RFX_ANSWER_CSV, labels, &err), RFX_OK);
+    store_areas(AREA("", 0, 0, 1040, 1) "," AREA("", 0, 0, 1040, 1));
+    assert_int_equal(summarise(&format, &wide, RFX_ANSWER_CSV, labels, &err),
+                     RFX_STATUS_BUDGET_IMPOSSIBLE);
+    assert_non_null(strstr(err.text, "more than 2048 different labels"));
+    format.answer.most_bytes = 20000;
+    assert_int_equal(summarise(&format, &wide, RFX_ANSWER_CSV, labels, &err),
+                     RFX_STATUS_BUDGET_IMPOSSIBLE);
+    assert_non_null(strstr(err.text, "--answer-memory is 20000"));
+    format.stored = (struct rfx_stored){0};
+    format.answer.most_bytes = 4000;
+    assert_int_equal(summarise(&format, &deep, RFX_ANSWER_CSV, values, &err),
+                     RFX_STATUS_BUDGET_IMPOSSIBLE);
+    assert_non_null(strstr(err.text, "counts of areas"));
+    assert_int_equal(remove(AREAS), 0);
+    (void)read_file();
+}
+
 static void what_cannot_be_counted_is_refused(void **state) {
     (void)state;
     const struct rfx_tensor map = rfx_tensor_nhwc(1, 1 << 20, (1 << 20) + 1);
@@ -221,6 +406,11 @@ static void every_failing_allocation_is_reported(void **state) {
     format.answer.n_thresholds = 1;
     assert_true(test_fail_each_allocation(build_summary, &format) >= 8);
     assert_true(test_fail_each_allocation(build_points, &format) >= 8);
+    store_areas(AREA("", 0, 0, 4, 1));
+    format.answer.within = AREAS;
+    format.answer.bins = (struct rfx_answer_bins){2, 0, 1};
+    assert_true(test_fail_each_allocation(build_summary, &format) >= 22);
+    assert_int_equal(remove(AREAS), 0);
 }
 
 int main(void) {
@@ -228,6 +418,10 @@ int main(void) {
         test_in_folder(labels_are_counted, FOLDER),
         test_in_folder(channels_have_classes_and_values, FOLDER),
         test_in_folder(one_channel_of_floats_has_values_only, FOLDER),
+        test_in_folder(labels_are_counted_in_areas, FOLDER),
+        test_in_folder(channels_are_counted_in_areas, FOLDER),
+        test_in_folder(values_are_counted_in_bins, FOLDER),
+        test_in_folder(memory_of_areas_is_limited, FOLDER),
         test_in_folder(what_cannot_be_counted_is_refused, FOLDER),
         test_in_folder(points_are_middles_of_pixels, FOLDER),
         test_in_folder(every_failing_allocation_is_reported, FOLDER),
