@@ -21,6 +21,11 @@ static inline int cut_size(const struct cut *cut, int64_t block) {
     return cut->least + (block < cut->larger);
 }
 
+/* Returns where the blocks of `least` begin. */
+static inline int64_t cut_smaller(const struct cut *cut) {
+    return cut->larger * (cut->least + 1);
+}
+
 /* A part of a run. */
 struct portion {
     int64_t first;

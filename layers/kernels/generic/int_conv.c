@@ -174,49 +174,57 @@ INLINE void store_block(const struct rfx_int_conv_args *a, const struct target t
 }
 #endif
 
-/* Computes n pixels from pixel p0 on, of nb blocks from channel c on, whose weights are at w. n, nb
- * and wide are constants in all calls. */
-INLINE void make_block(const struct rfx_int_conv_args *a, const int8_t *w, int64_t p0, int64_t c,
-                       int n, int nb, bool wide) {
+/* Ends n pixels of nb blocks one by one: as they are, or with the limits that store_block lacks. */
+INLINE void finish_block(const struct rfx_int_conv_args *a, ints sum[PIXELS][BLOCKS][IN_BLOCK],
+                         int64_t p0, int64_t c, int n, int nb) {
+    int32_t kept[PIXELS][BLOCKS][RFX_INT_LANES];
+    UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < nb; b++)
+        keep_sums(sum[p][b], kept[p][b]);
+    for (int p = 0; p < n; p++)
+        for (int b = 0; b < nb; b++) finish_sums(a, p0 + p, c + b * RFX_INT_LANES, kept[p][b]);
+}
+
+/* Computes `count` times n pixels from pixel p0 on, of nb blocks from channel c on, whose weights
+ * are at `weights`. n, nb and wide are constants in all calls. */
+INLINE void make_blocks(const struct rfx_int_conv_args *run, const int8_t *weights, int64_t p0,
+                        int64_t c, int64_t count, int n, int nb, bool wide) {
+    const struct rfx_int_conv_args own = *run, *a = &own; /* stores cannot change it */
     const int64_t step = wide ? 2 * STEP : STEP;
     const int64_t tap = a->quads * (QUAD / STEP) * step, filter = a->kh * a->kw * tap;
     /* Taps of a kernel row whose values are contiguous. */
     const int64_t taps = a->tap_stride == 4 * a->quads ? a->kw : 1;
     struct target to[BLOCKS];
-    ints sum[PIXELS][BLOCKS][IN_BLOCK];
-    UNROLL for (int b = 0; b < nb; b++) {
-        to[b] = target_of(&a->to, c + b * RFX_INT_LANES, false);
-        UNROLL for (int p = 0; p < n; p++) UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[p][b][v] =
-            to[b].bias[v];
-    }
-    for (int64_t ky = 0; ky < a->kh; ky++, w += a->kw * tap) {
-        if (a->rows[ky] == NULL) continue;
-        const input *x = (const input *)a->rows[ky] + p0 * a->x_stride;
-        for (int64_t kx = 0; kx < a->kw; kx += taps) {
-            struct values values =
-                values_from(x + kx * a->tap_stride, a->x_stride * (int64_t)sizeof *x);
-            const int8_t *at = w + kx * tap, *end = at + taps * tap;
-            for (; at < end; at += step) add_products(sum, &values, at, filter, n, nb, wide);
-        }
-    }
-    if (a->sums != NULL || needs_limits(to, nb)) {
-        int32_t kept[PIXELS][BLOCKS][RFX_INT_LANES];
+    UNROLL for (int b = 0; b < nb; b++) to[b] = target_of(&a->to, c + b * RFX_INT_LANES, false);
+    const bool kept = a->sums != NULL || needs_limits(to, nb);
+    for (; count > 0; count--, p0 += n) {
+        ints sum[PIXELS][BLOCKS][IN_BLOCK];
+        const int8_t *w = weights;
         UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < nb; b++)
-            keep_sums(sum[p][b], kept[p][b]);
-        for (int p = 0; p < n; p++)
-            for (int b = 0; b < nb; b++) finish_sums(a, p0 + p, c + b * RFX_INT_LANES, kept[p][b]);
-        return;
+            UNROLL for (int v = 0; v < IN_BLOCK; v++) sum[p][b][v] = to[b].bias[v];
+        for (int64_t ky = 0; ky < a->kh; ky++, w += a->kw * tap) {
+            if (a->rows[ky] == NULL) continue;
+            const input *x = (const input *)a->rows[ky] + p0 * a->x_stride;
+            for (int64_t kx = 0; kx < a->kw; kx += taps) {
+                struct values values =
+                    values_from(x + kx * a->tap_stride, a->x_stride * (int64_t)sizeof *x);
+                const int8_t *at = w + kx * tap, *end = at + taps * tap;
+                for (; at < end; at += step) add_products(sum, &values, at, filter, n, nb, wide);
+            }
+        }
+        if (kept)
+            finish_block(run, sum, p0, c, n, nb);
+        else
+            store_block(a, to, sum, p0, c, n, nb);
     }
-    store_block(a, to, sum, p0, c, n, nb);
 }
 
-#define CASE(n, nb)                                \
-    case n:                                        \
-        make_block(a, w, p0, c, (n), (nb), false); \
+#define CASE(n, nb)                                        \
+    case n:                                                \
+        make_blocks(a, w, p0, c, count, (n), (nb), false); \
         return;
 
 static void one_block(const struct rfx_int_conv_args *a, const int8_t *w, int64_t p0, int64_t c,
-                      int n) {
+                      int64_t count, int n) {
     switch (n) {
         CASES(PIXELS, CASE, 1)
         default:
@@ -226,7 +234,7 @@ static void one_block(const struct rfx_int_conv_args *a, const int8_t *w, int64_
 
 #if BLOCKS > 1
 static void all_blocks(const struct rfx_int_conv_args *a, const int8_t *w, int64_t p0, int64_t c,
-                       int n) {
+                       int64_t count, int n) {
     switch (n) {
         CASES(PIXELS, CASE, BLOCKS)
         default:
@@ -244,13 +252,13 @@ static bool wide_blocks(const struct rfx_int_conv_args *a, const int8_t *w, int6
     return false;
 }
 #else
-#define WIDE_CASE(n, nb)                          \
-    case n:                                       \
-        make_block(a, w, p0, c, (n), (nb), true); \
+#define WIDE_CASE(n, nb)                                  \
+    case n:                                               \
+        make_blocks(a, w, p0, c, count, (n), (nb), true); \
         return;
 
 static void wide_block(const struct rfx_int_conv_args *a, const int8_t *w, int64_t p0, int64_t c,
-                       int n) {
+                       int64_t count, int n) {
     switch (n) {
         CASES(PIXELS, WIDE_CASE, BLOCKS)
         default:
@@ -264,14 +272,11 @@ static bool wide_blocks(const struct rfx_int_conv_args *a, const int8_t *w, int6
                         const struct cut *cut) {
     ints wide[WIDE_BYTES / sizeof(ints)], *to = wide;
     const int64_t bytes = BLOCKS * a->kh * a->kw * a->quads * QUAD;
-    int64_t p0 = 0;
     if (bytes > WIDE_BYTES / 2 || cut->blocks < 3) return false;
     for (const int8_t *end = w + bytes; w < end; w += STEP, to += IN_BLOCK) factors_of_block(w, to);
-    for (int64_t i = 0; i < cut->blocks; i++) {
-        const int n = cut_size(cut, i);
-        wide_block(a, (const int8_t *)wide, p0, c, n);
-        p0 += n;
-    }
+    const int8_t *made = (const int8_t *)wide;
+    wide_block(a, made, 0, c, cut->larger, cut->least + 1);
+    wide_block(a, made, cut_smaller(cut), c, cut->blocks - cut->larger, cut->least);
     return true;
 }
 #endif
@@ -355,7 +360,7 @@ static bool all_turns(const struct rfx_int_conv_args *run, int64_t c) {
                                       target_of(&a->to, c + RFX_INT_LANES, false)};
     if (a->quads * (QUAD / STEP) < TURN_STEPS || needs_limits(to, BLOCKS)) return false;
     turns_of(a, 0, c, cut.larger, cut.least + 1);
-    turns_of(a, cut.larger * (cut.least + 1), c, cut.blocks - cut.larger, cut.least);
+    turns_of(a, cut_smaller(&cut), c, cut.blocks - cut.larger, cut.least);
     return true;
 }
 #else
@@ -379,16 +384,15 @@ void SET_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     for (int64_t c = 0; c < a->m;) {
         const int8_t *w = (const int8_t *)a->weights + c * a->kh * a->kw * a->quads * 4;
         bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;
-        int64_t p0 = 0;
         const bool made = all && (all_turns(a, c) || wide_blocks(a, w, c, &cut));
-        const int64_t blocks = made ? 0 : cut.blocks;
-        for (int64_t i = 0; i < blocks; i++) {
-            int n = cut_size(&cut, i);
+        for (int part = made ? 2 : 0; part < 2; part++) {
+            const int64_t p0 = part == 0 ? 0 : cut_smaller(&cut);
+            const int64_t count = part == 0 ? cut.larger : cut.blocks - cut.larger;
+            const int n = cut.least + (part == 0);
             if (all)
-                all_blocks(a, w, p0, c, n);
+                all_blocks(a, w, p0, c, count, n);
             else
-                one_block(a, w, p0, c, n);
-            p0 += n;
+                one_block(a, w, p0, c, count, n);
         }
         c += all ? BLOCKS * RFX_INT_LANES : RFX_INT_LANES;
     }
