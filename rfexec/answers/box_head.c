@@ -226,19 +226,15 @@ void rfx_box_head_describe(const struct rfx_detector *detector, struct rfx_box_h
     long long classes = (long long)detector->places[RFX_DETECTOR_SCORES].n;
     *head = (struct rfx_box_head){.form = RFX_BOX_FORM_COUNT,
                                   .channel_axis = 2,
+                                  .channels = detector->most_anchors * detector->channels,
                                   .classes = classes,
                                   .suppress = true,
                                   .points = points ? RFX_BOX_POINTS : 0,
                                   .image_h = detector->image_h,
                                   .image_w = detector->image_w,
                                   .detector = detector};
-    for (int l = 0; l < detector->n_levels; l++) {
-        const struct rfx_detector_level *level = &detector->levels[l];
-        int64_t channels = level->anchors * detector->channels;
-        head->candidates += level->h * level->w;
-        head->elements += level->h * level->w * channels;
-        head->channels = rfx_max_i64(head->channels, channels);
-    }
+    for (int l = 0; l < detector->n_levels; l++)
+        head->candidates += detector->levels[l].h * detector->levels[l].w;
     (void)snprintf(head->words, sizeof head->words, "head %s, %lld class%s, %d level%s%s",
                    detector->name, classes, classes == 1 ? "" : "es", detector->n_levels,
                    detector->n_levels == 1 ? "" : "s", points ? ", 5 points" : "");
@@ -353,7 +349,6 @@ static void set_head(enum rfx_box_form which, const struct rfx_box_output *outpu
                      struct rfx_box_head *head) {
     const struct form *form = &forms[which];
     struct rfx_box_head found = {.form = which,
-                                 .elements = output->dims[1] * output->dims[2],
                                  .channel_axis = axis,
                                  .channels = output->dims[axis],
                                  .candidates = output->dims[3 - axis],

@@ -65,10 +65,9 @@ struct rfx_box_head {
     int points;               /* landmarks of a box */
     int64_t image_h, image_w; /* of the network's input; 0: not known */
     /* A head that a file describes, whose candidates detector_boxes.h decodes; NULL: a form. Its
-     * `candidates` are the cells, its `channels` the most values of a cell. */
+     * `candidates` are the cells, its `channels` the values of a cell. */
     const struct rfx_detector *detector;
-    int64_t elements; /* of the output */
-    char words[192];  /* "YOLOv8 head, 80 classes, 3 levels", for messages */
+    char words[192]; /* "YOLOv8 head, 80 classes, 3 levels", for messages */
 };
 
 /* Finds the head of an output. Without a name, the shape must fit one form only. The number of

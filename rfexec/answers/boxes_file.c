@@ -40,7 +40,7 @@ static bool has_candidates(const struct rfx_box_head *head, int64_t channels,
 
 /* Whether a piece with so many channels is the whole output. */
 static bool is_whole(const struct rfx_box_head *head, int64_t channels) {
-    return channels == head->elements;
+    return channels / head->channels == head->candidates && channels % head->channels == 0;
 }
 
 /* Name of the head: the one whose outputs were joined, else the user's; NULL: by shape. */
@@ -167,22 +167,6 @@ static enum rfx_status take_one(struct rfx_boxes_file *file, const float *channe
     return add_box(file, &box, head->points > 0 ? points : NULL, err);
 }
 
-/* Takes the cells of a whole output of a described head, whose levels may have different numbers of
- * anchors. */
-static enum rfx_status take_cells(struct rfx_boxes_file *file, const struct rfx_view *view,
-                                  struct rfx_error *err) {
-    const struct rfx_box_head *head = &file->head;
-    const unsigned char *from = rfx_view_at(view, view->rect.y0, view->rect.x0);
-    enum rfx_status status = RFX_OK;
-    for (int64_t i = 0; i < head->candidates && status == RFX_OK; i++) {
-        int64_t n = rfx_detector_cell_values(head->detector, i);
-        rfx_type_gather(view->type, from, 1, n, RFX_TYPE_FLOAT32, file->channels);
-        from += (size_t)n * rfx_type_bytes(view->type);
-        status = take_one(file, file->channels, i, err);
-    }
-    return status;
-}
-
 /* Takes the candidates of a whole output in ONNX order. */
 static enum rfx_status take_whole(struct rfx_boxes_file *file, const struct rfx_view *view,
                                   struct rfx_error *err) {
@@ -190,7 +174,6 @@ static enum rfx_status take_whole(struct rfx_boxes_file *file, const struct rfx_
     const unsigned char *all = rfx_view_at(view, view->rect.y0, view->rect.x0);
     int64_t channel, candidate;
     enum rfx_status status = RFX_OK;
-    if (head->detector != NULL) return take_cells(file, view, err);
     steps_of(head, &channel, &candidate);
     for (int64_t i = 0; i < head->candidates && status == RFX_OK; i++) {
         const void *from = all + (size_t)(i * candidate) * rfx_type_bytes(view->type);

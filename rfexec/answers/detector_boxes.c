@@ -15,13 +15,6 @@ struct candidate {
     int64_t at[2]; /* column and row of the cell */
 };
 
-int64_t rfx_detector_cells(const struct rfx_detector *detector) {
-    int64_t cells = 0;
-    for (int l = 0; l < detector->n_levels; l++)
-        cells += detector->levels[l].h * detector->levels[l].w;
-    return cells;
-}
-
 /* Returns the level of a cell. *cell becomes its number in the level, *index the number of its
  * first candidate. */
 static const struct rfx_detector_level *find_level(const struct rfx_detector *detector,
@@ -34,11 +27,6 @@ static const struct rfx_detector_level *find_level(const struct rfx_detector *de
     }
     *index += *cell * level->anchors;
     return level;
-}
-
-int64_t rfx_detector_cell_values(const struct rfx_detector *detector, int64_t cell) {
-    int64_t index;
-    return find_level(detector, &cell, &index)->anchors * detector->channels;
 }
 
 /* Returns value k of a kind that the head has. */

@@ -37,12 +37,6 @@ typedef enum rfx_status rfx_detector_take(void *context, const struct rfx_box *b
  * spares the exact score of most candidates. */
 float rfx_detector_least(const struct rfx_detector *detector, float threshold);
 
-/* Returns the cells of all levels. */
-int64_t rfx_detector_cells(const struct rfx_detector *detector);
-
-/* Returns the number of values of cell `cell`, counted over all levels. */
-int64_t rfx_detector_cell_values(const struct rfx_detector *detector, int64_t cell);
-
 /* Hands each box of a cell to `take`: the score is larger than the threshold and not NaN. values:
  * those of the cell, as rfexec/output/detector.h orders them; least: of rfx_detector_least. Returns
  * the first status of `take` that is not OK. */

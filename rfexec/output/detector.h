@@ -93,9 +93,10 @@ struct rfx_detector {
     int64_t image_h, image_w; /* of the network's input */
     int64_t channels;         /* values of a candidate, all outputs together */
     struct rfx_detector_place places[RFX_DETECTOR_VALUES];
-    bool even; /* all levels have equally many anchors. The joined output then has the shape 1 x
-                  cells x (anchors x channels), else 1 x all values. Each cell has the values of
-                  outputs[0] of all anchors, then those of outputs[1], and so on; anchors and values
-                  of an output are in the order of its axes. */
+    /* The joined output has the shape 1 x cells of all levels x (most_anchors x channels). A cell
+     * has the values of outputs[0] of all its anchors, then those of outputs[1], and so on, and is
+     * filled up with values without meaning. Anchors and values of an output are in the order of
+     * its axes. */
+    int most_anchors;
 };
 #endif

@@ -367,6 +367,23 @@ static enum rfx_status make_cells(struct join *j, int o, int l, int *out) {
     return status;
 }
 
+/* Adds `more` values to the cells of a level, copies of their own values. */
+static enum rfx_status fill_up(struct join *j, int64_t more, int *node) {
+    enum rfx_status status = RFX_OK;
+    while (more > 0 && status == RFX_OK) {
+        struct rfx_node slice = {.op = RFX_OP_PLAIN_SLICE};
+        struct rfx_slice_attr *attr = &slice.attr.slice;
+        int in[2] = {*node, -1};
+        attr->shape = tensor_of(j, *node)->shape;
+        for (int i = 0; i < attr->shape.rank; i++) attr->steps[i] = 1;
+        attr->shape.dims[2] = rfx_min_i64(attr->shape.dims[2], more);
+        more -= attr->shape.dims[2];
+        status = add(j, "filling", &slice, *node, &in[1]);
+        if (status == RFX_OK) status = rfx_join_concat(j->graph, "filled", 2, in, 2, node, j->err);
+    }
+    return status;
+}
+
 static enum rfx_status join_level(struct join *j, int l, int *out) {
     struct rfx_detector *d = j->detector;
     const struct rfx_detector_level *level = &d->levels[l];
@@ -377,8 +394,8 @@ static enum rfx_status join_level(struct join *j, int l, int *out) {
     *out = in[0];
     if (d->n_outputs > 1)
         status = rfx_join_concat(j->graph, "candidates", 2, in, d->n_outputs, out, j->err);
-    const struct rfx_shape flat = {2, {1, level->h * level->w * level->anchors * d->channels}};
-    return status == RFX_OK && !d->even ? reshape(j, &flat, out) : status;
+    return status == RFX_OK ? fill_up(j, (d->most_anchors - level->anchors) * d->channels, out)
+                            : status;
 }
 
 /* Removes the outputs that the description names. */
@@ -400,9 +417,8 @@ static enum rfx_status join(struct join *j) {
     for (int l = 0; l < d->n_levels && status == RFX_OK; l++) status = find_size(j, l);
     for (int o = 0; o < d->n_outputs && status == RFX_OK; o++) status = cut_levels(j, o);
     if (status == RFX_OK) status = find_values(j);
-    d->even = true;
-    for (int l = 1; l < d->n_levels; l++)
-        d->even = d->even && d->levels[l].anchors == d->levels[0].anchors;
+    for (int l = 0; l < d->n_levels; l++)
+        if (d->levels[l].anchors > d->most_anchors) d->most_anchors = d->levels[l].anchors;
     for (int l = 0; l < d->n_levels && status == RFX_OK; l++) status = join_level(j, l, &in[l]);
     if (status != RFX_OK) return status;
     node = in[0];
