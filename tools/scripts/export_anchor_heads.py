@@ -16,8 +16,8 @@ import json
 import math
 import pathlib
 
-import numpy as np
 import torch
+from drawn_networks import drawn_image, set_norms
 from torch import nn
 from torchvision.models import detection
 from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
@@ -26,16 +26,6 @@ from torchvision.ops.feature_pyramid_network import LastLevelP6P7
 SIDE = 640  # of the image that the statistics are from
 CLASSES = 21
 BOX_SPREAD = 0.6
-
-
-def drawn_image(height, width):
-    """An image of 0..1 with squares of all sizes, as 1 x 3 x height x width."""
-    rng = np.random.default_rng(height * width)
-    image = np.zeros((3, height, width), np.float32)
-    for side in (4, 8, 16, 32):
-        squares = rng.random((3, height // side + 1, width // side + 1), dtype=np.float32)
-        image += np.kron(squares, np.ones((1, side, side), np.float32))[:, :height, :width]
-    return image[None] / 4
 
 
 class Heads(nn.Module):
@@ -74,18 +64,6 @@ class Raw(nn.Module):
             return tuple(found)
         return tuple(x.view(1, self.anchors, self.values, x.shape[2], x.shape[3]).permute(0, 1, 3, 4, 2)
                      for x in found)
-
-
-def set_norms(model, image):
-    norms = [part for part in model.modules() if isinstance(part, nn.BatchNorm2d)]
-    kept = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.momentum = 1.0
-    model.train()
-    model(image)
-    model.eval()
-    for norm, momentum in zip(norms, kept):
-        norm.momentum = momentum
 
 
 def spread(conv, values, wide, mean):
