@@ -115,6 +115,7 @@ static void what_is_refused(void **state) {
         {ONE("[7]", "\"yx v\"", BOTH) CELLS, "outputs[0].names[0]: 7 is not the name"},
         {ONE("[\"\"]", "\"yx v\"", BOTH) CELLS, "outputs[0].names[0]: \"\" is not the name"},
         {ONE("[\"o\"]", "\"yy v\"", BOTH) CELLS, "outputs[0].axes: \"yy v\" is not such as"},
+        {ONE("[\"o\"]", "\"yxy v\"", BOTH) CELLS, "outputs[0].axes: \"yxy v\""},
         {ONE("[\"o\"]", "\"yx\"", BOTH) CELLS, "outputs[0].axes: \"yx\""},
         {ONE("[\"o\"]", "\"y v\"", BOTH) CELLS, "outputs[0].axes: \"y v\""},
         {ONE("[\"o\"]", "\"yxn v\"", BOTH) CELLS, "outputs[0].axes: \"yxn v\""},
