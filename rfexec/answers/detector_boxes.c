@@ -2,7 +2,6 @@
 #include "rfexec/answers/detector_boxes.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "layers/core/real_math.h"
 
@@ -34,10 +33,8 @@ static float value_of(const struct candidate *c, enum rfx_detector_value kind, i
     const struct rfx_detector_place *place = &c->detector->places[kind];
     const struct rfx_detector_output *out = &c->detector->outputs[place->output];
     int64_t anchors = c->level->anchors, at = place->at + k;
-    bool values_first =
-        strchr(out->axes, 'a') != NULL && strchr(out->axes, 'v') < strchr(out->axes, 'a');
     return c->cell[out->first * anchors +
-                   (values_first ? at * anchors + c->anchor : c->anchor * out->channels + at)];
+                   (out->values_first ? at * anchors + c->anchor : c->anchor * out->channels + at)];
 }
 
 /* ---- scores ---- */

@@ -124,6 +124,8 @@ static enum rfx_status read_axes(const struct reader *r, const char *place, cons
                                "each axis, of the letters y, x, a and v or n and v",
                                rfx_json_shown(value, text));
     (void)snprintf(out->axes, sizeof out->axes, "%s", axes);
+    const char *anchors = strchr(axes, 'a');
+    out->values_first = anchors != NULL && strchr(axes, 'v') < anchors;
     return RFX_OK;
 }
 

@@ -53,6 +53,7 @@ struct rfx_detector_output {
     char axes[RFX_DETECTOR_AXES]; /* "yxa v": a word for each axis behind the batch; a letter for
                                      what it runs over, the slowest first: y rows, x columns, a
                                      anchors, v values, n all candidates of a level */
+    bool values_first;            /* of the axes: the anchors run faster than the values */
     int n_values;
     enum rfx_detector_value values[RFX_DETECTOR_VALUES];
     /* Set when the outputs are joined: */

@@ -176,7 +176,7 @@ static void anchors_of_a_cell(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
         d.levels[0].anchors = d.levels[1].anchors = d.most_anchors = 2;
-        strcpy(d.outputs[0].axes, i == 0 ? "y x av" : "va y x");
+        d.outputs[0].values_first = i == 1;
         struct taken taken = taken_of(&d, 6, i == 0 ? anchors_first : values_first, 0.25F);
         assert_int_equal(taken.n, 2);
         assert_box(&taken.boxes[0], (const float[4]){1, 2, 3, 4}, 0.5F, 0, 12);

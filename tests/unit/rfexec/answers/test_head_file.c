@@ -61,6 +61,7 @@ static void all_members(void **state) {
     assert_int_equal(head.n_levels, 2);
     assert_int_equal(head.outputs[0].n_names, 2);
     assert_string_equal(head.outputs[0].names[1], "b2");
+    assert_true(head.outputs[0].values_first && !head.outputs[1].values_first);
     assert_true(head.has_anchors && head.levels[0].stride == 8 && head.levels[1].stride == 0);
     assert_int_equal(head.levels[0].anchors, 2);
     assert_true(head.levels[0].anchor[0][1] == 13.5F && head.levels[0].anchor[1][0] == 16);
