@@ -93,6 +93,7 @@ void rfx_graph_free(struct rfx_graph *graph) {
     rfx_memory_release(mem, graph->outputs);
     rfx_memory_release(mem, graph->ends);
     rfx_memory_release(mem, graph->n_consumers);
+    rfx_memory_release(mem, graph->detector);
     release_owned(mem, graph->name);
     if (graph->files_free != NULL) graph->files_free(graph->files);
     rfx_memory_release(mem, graph);
@@ -365,6 +366,12 @@ enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node, const ch
                                                              .part = rfx_node_full_rect(of),
                                                              .stored = {.type = of->out.type}};
     return RFX_OK;
+}
+
+void rfx_graph_remove_output(struct rfx_graph *graph, int k) {
+    release_owned(graph->mem, graph->outputs[k].name);
+    graph->n_outputs--;
+    for (int i = k; i < graph->n_outputs; i++) graph->outputs[i] = graph->outputs[i + 1];
 }
 
 /* Whether the axes before `end` are one axis of c (if c > 1) and otherwise axes of 1. */

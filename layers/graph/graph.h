@@ -106,6 +106,8 @@ struct rfx_node {
     struct rfx_rect wanted, taken;
 };
 
+struct rfx_detector; /* rfexec/output/detector.h */
+
 /* The declared form of an output. Image files contain the map itself; arrays have the declared
  * shape, axis order and type. rfx_graph_add_output initialises it with the type, shape and axis
  * order of the node's tensor. */
@@ -121,6 +123,8 @@ struct rfx_stored {
     int64_t most; /* for integers: all values are in [0, most]; 0: the largest value is unknown */
     const char *head; /* name of the detector's head whose outputs are joined to this one
                          (rfexec/run/join_heads.h); NULL: the network's own output */
+    const struct rfx_detector *detector; /* its description by a file (graph->detector); NULL: a
+                                            head that join_heads.h knows */
 };
 
 struct rfx_output {
@@ -181,7 +185,9 @@ struct rfx_graph {
     enum rfx_int8_choice int8; /* of a model with operators of bytes; ORT for all others */
     bool dequantized; /* outputs that the model declares as bytes are float32 (load option) */
     const char *name; /* the model's name, for messages */
-    void *files;      /* files kept open for FILE weights; closed by files_free */
+    struct rfx_detector *detector; /* description of the head whose outputs are joined, a block of
+                                      the graph's; NULL: none */
+    void *files;                   /* files kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
     size_t load_bytes;  /* for a model file: the maximum of the bytes that loading took from the
                            system */
@@ -246,6 +252,9 @@ RFX_NODISCARD enum rfx_status rfx_graph_set_alias(struct rfx_graph *graph, int n
 /* Declares the tensor of `node` an output of the network under `name`. */
 RFX_NODISCARD enum rfx_status rfx_graph_add_output(struct rfx_graph *graph, int node,
                                                    const char *name, struct rfx_error *err);
+
+/* Makes output k no output any more; the numbers of later ones fall by one. */
+void rfx_graph_remove_output(struct rfx_graph *graph, int k);
 
 /* Whether `shape` is the shape of `map` in the order (channels, rows, columns) or, if `last`,
  * (rows, columns, channels). Axes of extent 1 may stand anywhere in front; rows and columns must be

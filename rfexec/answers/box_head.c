@@ -221,6 +221,25 @@ void rfx_box_head_points(const struct rfx_box_head *head, const float *channels,
         points[i] = (channels[YUNET_POINTS + i] + cell.at[i % 2]) * cell.stride;
 }
 
+void rfx_box_head_describe(const struct rfx_detector *detector, struct rfx_box_head *head) {
+    bool points = detector->places[RFX_DETECTOR_POINTS].output >= 0;
+    long long classes = (long long)detector->places[RFX_DETECTOR_SCORES].n;
+    *head = (struct rfx_box_head){.form = RFX_BOX_FORM_COUNT,
+                                  .channel_axis = 2,
+                                  .channels = detector->most_anchors * detector->channels,
+                                  .classes = classes,
+                                  .suppress = true,
+                                  .points = points ? RFX_BOX_POINTS : 0,
+                                  .image_h = detector->image_h,
+                                  .image_w = detector->image_w,
+                                  .detector = detector};
+    for (int l = 0; l < detector->n_levels; l++)
+        head->candidates += detector->levels[l].h * detector->levels[l].w;
+    (void)snprintf(head->words, sizeof head->words, "head %s, %lld class%s, %d level%s%s",
+                   detector->name, classes, classes == 1 ? "" : "es", detector->n_levels,
+                   detector->n_levels == 1 ? "" : "s", points ? ", 5 points" : "");
+}
+
 /* ---- recognition ---- */
 
 static bool is_one_of(const char *names, const char *name) {

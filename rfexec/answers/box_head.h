@@ -31,6 +31,7 @@
 
 #include "layers/core/status.h"
 #include "rfexec/answers/boxes.h"
+#include "rfexec/output/detector.h"
 
 enum { RFX_BOX_POINTS = 5 }; /* most landmarks of a box */
 
@@ -63,7 +64,10 @@ struct rfx_box_head {
     bool suppress;            /* false: the network has suppressed already */
     int points;               /* landmarks of a box */
     int64_t image_h, image_w; /* of the network's input, padding included; 0: not known */
-    char words[128];          /* "YOLOv8 head, 80 classes, 3 levels", for messages */
+    /* A head that a file describes, whose candidates detector_boxes.h decodes; NULL: a form. Its
+     * `candidates` are the cells, its `channels` the values of a cell. */
+    const struct rfx_detector *detector;
+    char words[192]; /* "YOLOv8 head, 80 classes, 3 levels", for messages */
 };
 
 /* Finds the head of an output. Without a name, the shape must fit one form only. The number of
@@ -74,8 +78,11 @@ struct rfx_box_head {
 RFX_NODISCARD enum rfx_status rfx_box_head_find(const struct rfx_box_output *output,
                                                 struct rfx_box_head *head, struct rfx_error *err);
 
-/* Decodes a candidate. channels: its head->channels values. index: number of the candidate. Returns
- * whether it passes the score threshold, and writes *box only then.
+/* Makes the head of an output that was joined by a description, which must stay where it is. */
+void rfx_box_head_describe(const struct rfx_detector *detector, struct rfx_box_head *head);
+
+/* Decodes a candidate of a form. channels: its head->channels values. index: number of the
+ * candidate. Returns whether it passes the score threshold, and writes *box only then.
  *
  * The label is the class of the largest score, the smallest of equals; a candidate with a NaN among
  * its scores never passes. The score must be larger than the threshold, with yolox and yunet as

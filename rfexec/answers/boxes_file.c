@@ -8,6 +8,7 @@
 #include "rfexec/answers/answer_text.h"
 #include "rfexec/answers/box_head.h"
 #include "rfexec/answers/box_points.h"
+#include "rfexec/answers/detector_boxes.h"
 
 struct rfx_boxes_file {
     struct rfx_memory *mem;
@@ -18,6 +19,7 @@ struct rfx_boxes_file {
     struct rfx_boxes *boxes;
     struct rfx_box_points *points; /* NULL: the head has no landmarks */
     float *channels;               /* of one candidate */
+    float least;                   /* of rfx_detector_least, for a described head */
     bool own_pixels;               /* coordinates are the network's own numbers */
 };
 
@@ -50,6 +52,10 @@ static enum rfx_status find_head(const struct rfx_output_format *format,
                                  const struct rfx_tensor *tensor, struct rfx_box_head *head,
                                  struct rfx_error *err) {
     const struct rfx_stored *stored = &format->stored;
+    if (stored->detector != NULL) {
+        rfx_box_head_describe(stored->detector, head);
+        return RFX_OK;
+    }
     const struct rfx_shape *shape = stored->reshaped ? &stored->shape : &tensor->shape;
     const struct rfx_box_output output = {.rank = shape->rank,
                                           .dims = shape->dims,
@@ -73,7 +79,8 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: boxes may overlap by a share of 0 to 1, not %g", path, overlap);
     const char *joined = format->stored.head, *asked = format->answer.head;
-    if (joined != NULL && asked != NULL && strcasecmp(joined, asked) != 0)
+    if (joined != NULL && asked != NULL && format->stored.detector == NULL &&
+        strcasecmp(joined, asked) != 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: boxes: the outputs are those of a head '%s', not '%.60s'", path,
                         joined, asked);
@@ -118,6 +125,8 @@ enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
         status = rfx_answer_text_open(&file->text, mem, path, &format->answer, &format->place,
                                       format->geo, err);
     const struct rfx_geo_affine *a = &file->text.affine;
+    if (status == RFX_OK && file->head.detector != NULL)
+        file->least = rfx_detector_least(file->head.detector, file->options.score);
     file->own_pixels = a->x[0] == 1.0 && a->x[1] == 0.0 && a->x[2] == 0.0 && a->y[0] == 0.0 &&
                        a->y[1] == 1.0 && a->y[2] == 0.0;
     if (status == RFX_OK)
@@ -136,16 +145,26 @@ enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
     return RFX_OK;
 }
 
+static enum rfx_status add_box(void *context, const struct rfx_box *box, const float *points,
+                               struct rfx_error *err) {
+    struct rfx_boxes_file *file = context;
+    enum rfx_status status = rfx_boxes_add(file->boxes, box, err);
+    if (status == RFX_OK && points != NULL) rfx_box_points_add(file->points, box->index, points);
+    return status;
+}
+
+/* Takes the candidate or, of a described head, the cell with this number. */
 static enum rfx_status take_one(struct rfx_boxes_file *file, const float *channels, int64_t index,
                                 struct rfx_error *err) {
-    struct rfx_box box;
-    if (!rfx_box_head_take(&file->head, channels, index, file->options.score, &box)) return RFX_OK;
-    enum rfx_status status = rfx_boxes_add(file->boxes, &box, err);
-    if (status != RFX_OK || file->points == NULL) return status;
     float points[2 * RFX_BOX_POINTS];
-    rfx_box_head_points(&file->head, channels, index, points);
-    rfx_box_points_add(file->points, index, points);
-    return RFX_OK;
+    const struct rfx_box_head *head = &file->head;
+    struct rfx_box box;
+    if (head->detector != NULL)
+        return rfx_detector_cell(head->detector, index, channels, file->options.score, file->least,
+                                 add_box, file, err);
+    if (!rfx_box_head_take(head, channels, index, file->options.score, &box)) return RFX_OK;
+    if (head->points > 0) rfx_box_head_points(head, channels, index, points);
+    return add_box(file, &box, head->points > 0 ? points : NULL, err);
 }
 
 /* Takes the candidates of a whole output in ONNX order. */

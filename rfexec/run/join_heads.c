@@ -7,7 +7,7 @@
 
 #include "rfexec/run/keep_tensors.h"
 
-enum { PARTS = 4, LEVELS = 3, NAME = 32, LIST = 160 };
+enum { PARTS = 4, LEVELS = 3, NAME = RFX_JOIN_NAME, LIST = 160 };
 
 struct head {
     const char *name;
@@ -38,7 +38,7 @@ static void write_name(const struct head *head, int level, int part, char name[N
         (void)snprintf(name, NAME, "%s_%d", base, head->strides[level]);
 }
 
-static int find_output(const struct rfx_graph *graph, const char *name) {
+int rfx_join_find_output(const struct rfx_graph *graph, const char *name) {
     for (int k = 0; k < graph->n_outputs; k++)
         if (strcmp(graph->outputs[k].name, name) == 0) return k;
     return -1;
@@ -50,7 +50,7 @@ static struct members find_members(const struct rfx_graph *graph, const struct h
         for (int p = 0; p < head->n_parts; p++) {
             char name[NAME];
             write_name(head, l, p, name);
-            members.output[l][p] = find_output(graph, name);
+            members.output[l][p] = rfx_join_find_output(graph, name);
             members.found += members.output[l][p] >= 0;
         }
     return members;
@@ -105,31 +105,38 @@ static enum rfx_status fail_shape(const struct rfx_graph *graph, const struct he
                     graph->outputs[members->output[level][0]].name, text);
 }
 
-/* Writes "base", or "base#2" and so on if a node or an output has this name. */
-static void free_name(const struct rfx_graph *graph, const char *base, char name[NAME]) {
+void rfx_join_free_name(const struct rfx_graph *graph, const char *base, char name[NAME]) {
     (void)snprintf(name, NAME, "%s", base);
-    for (int i = 2; rfx_graph_find(graph, name) >= 0 || find_output(graph, name) >= 0; i++)
+    for (int i = 2; rfx_graph_find(graph, name) >= 0 || rfx_join_find_output(graph, name) >= 0; i++)
         (void)snprintf(name, NAME, "%s#%d", base, i);
 }
 
-static enum rfx_status concatenate(struct rfx_graph *graph, const char *base, int axis,
-                                   const int *in, int n, int *out, struct rfx_error *err) {
+enum rfx_status rfx_join_concat(struct rfx_graph *graph, const char *base, int axis, const int *in,
+                                int n, int *out, struct rfx_error *err) {
     char name[NAME];
-    free_name(graph, base, name);
+    rfx_join_free_name(graph, base, name);
     struct rfx_node node = {.op = RFX_OP_PLAIN_CONCAT, .name = name, .n_in = n, .in = in};
     node.attr.concat.axis = axis;
     return rfx_graph_add(graph, &node, out, err);
 }
 
-/* Sets *node to the values of an output. The output itself becomes a copy of them, if it is of
- * float32: a stream hands out a copy row by row, but stores a tensor that other nodes read too. */
-static enum rfx_status take_output(struct rfx_graph *graph, int k, int *node,
-                                   struct rfx_error *err) {
+enum rfx_status rfx_join_take_output(struct rfx_graph *graph, int k, int *node,
+                                     struct rfx_error *err) {
     int own = graph->outputs[k].node, copy = own;
     enum rfx_status status = rfx_graph_as_numbers(graph, own, node, err);
     if (status != RFX_OK || *node != own) return status;
     status = rfx_graph_copy_tensor(graph, graph->outputs[k].name, &copy, err);
     if (status == RFX_OK) graph->outputs[k].node = copy;
+    return status;
+}
+
+enum rfx_status rfx_join_add_output(struct rfx_graph *graph, int node, const char *head,
+                                    struct rfx_error *err) {
+    char name[NAME] = "detections";
+    for (int i = 2; rfx_join_find_output(graph, name) >= 0; i++)
+        (void)snprintf(name, NAME, "detections#%d", i);
+    enum rfx_status status = rfx_graph_add_output(graph, node, name, err);
+    if (status == RFX_OK) graph->outputs[graph->n_outputs - 1].stored.head = head;
     return status;
 }
 
@@ -139,8 +146,8 @@ static enum rfx_status join_level(struct rfx_graph *graph, const struct head *he
     int in[PARTS];
     enum rfx_status status = RFX_OK;
     for (int p = 0; p < head->n_parts && status == RFX_OK; p++)
-        status = take_output(graph, members->output[level][p], &in[p], err);
-    return status == RFX_OK ? concatenate(graph, "candidates", 2, in, head->n_parts, out, err)
+        status = rfx_join_take_output(graph, members->output[level][p], &in[p], err);
+    return status == RFX_OK ? rfx_join_concat(graph, "candidates", 2, in, head->n_parts, out, err)
                             : status;
 }
 
@@ -148,21 +155,14 @@ static enum rfx_status join(struct rfx_graph *graph, const struct head *head,
                             const struct members *members, struct rfx_error *err) {
     int in[LEVELS] = {0}, node = -1;
     enum rfx_status status = RFX_OK;
-    char name[NAME];
     for (int l = 0; l < head->n_levels && status == RFX_OK; l++)
         status = join_level(graph, head, members, l, &in[l], err);
     if (status == RFX_OK) {
         node = in[0];
         if (head->n_levels > 1)
-            status = concatenate(graph, "detections", 1, in, head->n_levels, &node, err);
+            status = rfx_join_concat(graph, "detections", 1, in, head->n_levels, &node, err);
     }
-    if (status != RFX_OK) return status;
-    (void)snprintf(name, NAME, "detections");
-    for (int i = 2; find_output(graph, name) >= 0; i++)
-        (void)snprintf(name, NAME, "detections#%d", i);
-    status = rfx_graph_add_output(graph, node, name, err);
-    if (status == RFX_OK) graph->outputs[graph->n_outputs - 1].stored.head = head->name;
-    return status;
+    return status == RFX_OK ? rfx_join_add_output(graph, node, head->name, err) : status;
 }
 
 enum rfx_status rfx_graph_join_heads(struct rfx_graph *graph, struct rfx_error *err) {

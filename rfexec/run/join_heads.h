@@ -19,4 +19,28 @@
  * networks. Call it before rfx_graph_finish. UNSUPPORTED: at least half of a YuNet's outputs are
  * there, but not all (the text names the missing ones), or one has another shape. */
 RFX_NODISCARD enum rfx_status rfx_graph_join_heads(struct rfx_graph *graph, struct rfx_error *err);
+
+/* ---- for join_detector.c ---- */
+
+enum { RFX_JOIN_NAME = 32 };
+
+/* Returns the number of the output with this name, or -1. */
+int rfx_join_find_output(const struct rfx_graph *graph, const char *name);
+
+/* Writes "base", or "base#2" and so on if a node or an output has this name. */
+void rfx_join_free_name(const struct rfx_graph *graph, const char *base, char name[RFX_JOIN_NAME]);
+
+/* Concatenates n tensors. Statuses: as rfx_graph_add. */
+RFX_NODISCARD enum rfx_status rfx_join_concat(struct rfx_graph *graph, const char *base, int axis,
+                                              const int *in, int n, int *out,
+                                              struct rfx_error *err);
+
+/* Sets *node to the values of an output. The output itself becomes a copy of them, if it is of
+ * float32: a stream hands out a copy row by row, but stores a tensor that other nodes read too. */
+RFX_NODISCARD enum rfx_status rfx_join_take_output(struct rfx_graph *graph, int k, int *node,
+                                                   struct rfx_error *err);
+
+/* Adds the output "detections" (or "detections#2", ...) of a head with this name. */
+RFX_NODISCARD enum rfx_status rfx_join_add_output(struct rfx_graph *graph, int node,
+                                                  const char *head, struct rfx_error *err);
 #endif

@@ -11,6 +11,7 @@
 #include "layers/conv/winograd/conv_tile_rows.h"
 #include "layers/graph/near_names.h"
 #include "rfexec/run/class_map.h"
+#include "rfexec/run/join_detector.h"
 #include "rfexec/run/join_heads.h"
 #include "rfexec/run/keep_tensors.h"
 
@@ -76,7 +77,10 @@ enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
 enum rfx_status rfx_model_finish(struct rfx_graph *graph, const struct rfx_load_options *options,
                                  struct rfx_error *err) {
     enum rfx_status status = rfx_fit_cut_outputs(graph, &options->fit, err);
-    if (status == RFX_OK && options->join_heads) status = rfx_graph_join_heads(graph, err);
+    if (status == RFX_OK && options->detector != NULL)
+        status = rfx_graph_join_detector(graph, options->detector, options->head_only, err);
+    else if (status == RFX_OK && options->join_heads)
+        status = rfx_graph_join_heads(graph, err);
     if (status == RFX_OK)
         status = rfx_graph_keep(graph, options->keep, options->n_keep, options->keep_how, err);
     if (status == RFX_OK && options->class_map) status = rfx_class_map_keep(graph, err);

@@ -3,6 +3,7 @@
 #define RFX_RFEXEC_RUN_MODEL_H
 
 #include "layers/graph/graph.h"
+#include "rfexec/output/detector.h"
 #include "rfexec/run/fit_size.h"
 
 struct rfx_load_options {
@@ -15,9 +16,13 @@ struct rfx_load_options {
     const struct rfx_fuse_options *fuse; /* NULL: fuse everything */
     const char *const *keep; /* names of tensors that become outputs: see keep_tensors.h */
     int n_keep;
-    unsigned keep_how;   /* RFX_KEEP_COPIES, RFX_KEEP_KNOWN (keep_tensors.h) */
-    bool class_map;      /* the map of a class-activation map becomes an output: see class_map.h */
-    bool join_heads;     /* outputs of a detector's head are joined to one more (join_heads.h) */
+    unsigned keep_how; /* RFX_KEEP_COPIES, RFX_KEEP_KNOWN (keep_tensors.h) */
+    bool class_map;    /* the map of a class-activation map becomes an output: see class_map.h */
+    bool join_heads;   /* outputs of a detector's head are joined to one more (join_heads.h) */
+    /* Description of the head whose outputs are joined in place of those that join_heads.h knows;
+     * NULL: none. head_only: as in join_detector.h. */
+    const struct rfx_detector *detector;
+    bool head_only;
     size_t memory_bytes; /* budget of the process that loads a model file; 0: none */
 };
 

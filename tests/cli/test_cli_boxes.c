@@ -206,6 +206,61 @@ static void test_levels_of_padded_images(void **state) {
     }
 }
 
+#define HEAD_FILE                                                                         \
+    "{\"outputs\": [{\"names\": [\"output0\"], \"axes\": \"v n\", \"values\": [\"box\", " \
+    "\"scores\"]}], "                                                                     \
+    "\"decode\": \"centre\"}"
+
+/* The head of the network, told by a file, has the boxes of the head that rfexec knows. */
+static void test_a_head_file_describes_a_known_head(void **state) {
+    static const char *const plans[] = {"--untiled",   "--bands 32 --threads 1",
+                                        "--tiles 2x3", "--memory 32MiB",
+                                        "-o head.npy", "--plan head_plan.json"};
+    (void)state;
+    write_file("head.json", HEAD_FILE);
+    expect(0, RUN "--boxes known.csv");
+    expect_says(0,
+                "plan yolov8n synthetic:320x352 --boxes b.csv --head head.json --bands 64 -o "
+                "head_plan.json",
+                "");
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; ++i) {
+        char command[300];
+        (void)unlink("told.csv");
+        (void)snprintf(command, sizeof command, RUN "--boxes told.csv --head head.json %s",
+                       plans[i]);
+        expect(0, command);
+        assert_same_files("known.csv", "told.csv");
+    }
+    expect(0, RUN "--boxes known.csv --score 0.6 --iou 0.2 --agnostic");
+    expect(0, RUN "--boxes told.csv --score 0.6 --iou 0.2 --agnostic --head head.json");
+    assert_same_files("known.csv", "told.csv");
+    expect(0, RUN "-o known.coco.json");
+    assert_int_equal(system("echo synthetic:320x352 >list.txt"), 0);
+    expect(0, "run yolov8n --list list.txt --out-dir out --as coco.json --head head.json");
+    assert_same_files("known.coco.json", "out/synthetic:320x352.coco.json");
+    expect(0, RUN "--boxes told.json --head head.json");
+    assert_non_null(strstr(out_text, "(head head.json, 80 classes, 1 level)"));
+}
+
+static void test_head_files_that_are_refused(void **state) {
+    (void)state;
+    write_file("head.json", HEAD_FILE);
+    write_file("bad.json", "{\"outputs\": 3, \"decode\": \"centre\"}");
+    write_file("other.json",
+               "{\"outputs\": [{\"names\": [\"out\"], \"axes\": \"v n\", \"values\": "
+               "[\"box\", \"scores\"]}], \"decode\": \"centre\"}");
+    expect_says(3, RUN "--boxes no.json --head missing.json",
+                "head 'missing.json': cannot be opened");
+    expect_says(3, RUN "--boxes no.json --head bad.json", "bad.json: outputs: 3 is not a list");
+    expect_says(2, RUN "--boxes no.json --head other.json", "no output 'out'");
+    expect_says(2, RUN "--boxes no.json --head head.json --boxes-of output0", "names the outputs");
+    expect_says(2, RUN "-o no.geojson --head head.json", "goes with --boxes");
+    expect_says(4, RUN "--boxes no.json --head head.json --max-boxes 10", "more than 10");
+    expect(0, RUN "--part 1/1 -o whole.npy");
+    expect_says(2, "merge whole.npy -o no.json --head head.json", "'head.json' is not known");
+    assert_int_not_equal(access("no.json", F_OK), 0);
+}
+
 static void test_what_cannot_be_is_refused(void **state) {
     (void)state;
     expect_says(2, RUN "--score 0.5", "--boxes");
@@ -231,6 +286,8 @@ int main(void) {
         cmocka_unit_test(test_boxes_are_those_of_the_whole_output),
         cmocka_unit_test(test_every_form_has_every_box),
         cmocka_unit_test(test_levels_of_padded_images),
+        cmocka_unit_test(test_a_head_file_describes_a_known_head),
+        cmocka_unit_test(test_head_files_that_are_refused),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("boxes", tests, set_up, NULL);

@@ -68,6 +68,9 @@ static const struct way {
      "out.npy",
      {"run", "boxes.onnx", "in.png", "--head", "yolov8", "--boxes", boxes_path, "--overlay",
       overlay_path}},
+    {"boxes of a head file",
+     "out.json",
+     {"run", "yolov8n", "synthetic:96x96", "--bands", "32", "--head", "head.json"}},
     {"regions",
      "out.npy",
      {"run", DEFECTS, "in.png", "--threshold", "0.01", "--regions", regions_path, "--overlay",
@@ -151,9 +154,9 @@ static void read_log(char line[300]) {
 
 static bool is_ours(const char *name, const struct way *way) {
     static const char *const others[] = {
-        ".",          "..",         "in.onnx",   "in.tif",           "in.png",           "in.json",
-        "in.zarr",    "boxes.onnx", "fault.log", "measured_out.txt", "measured_err.txt", page_path,
-        overlay_path, boxes_path,   regions_path};
+        ".",       "..",         "head.json",  "in.onnx",   "in.tif",           "in.png",
+        "in.json", "in.zarr",    "boxes.onnx", "fault.log", "measured_out.txt", "measured_err.txt",
+        page_path, overlay_path, boxes_path,   regions_path};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0) return true;
     return way != NULL && way->output != NULL && strcmp(name, way->output) == 0;
@@ -327,15 +330,25 @@ static void failing_calls(void **state) {
     }
 }
 
-/* A plan that puts a map into a file. */
-static void make_plan(const char *path) {
-    static const char plan[] =
-        "{\"schema\": 1, \"kind\": \"rfexec plan\", \"stages\": [{\"mode\": \"streamed\", "
-        "\"targets\": [\"map.2\"], \"band_rows\": 8, \"spilled\": [\"map.2\"]}, {\"mode\": "
-        "\"streamed\", \"targets\": [\"deconv\"], \"band_rows\": 8}]}";
+static void write_text(const char *path, const char *text) {
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
-    assert_true(fputs(plan, file) >= 0 && fclose(file) == 0);
+    assert_true(fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+/* A plan that puts a map into a file. */
+static void make_plan(const char *path) {
+    write_text(path,
+               "{\"schema\": 1, \"kind\": \"rfexec plan\", \"stages\": [{\"mode\": \"streamed\", "
+               "\"targets\": [\"map.2\"], \"band_rows\": 8, \"spilled\": [\"map.2\"]}, {\"mode\": "
+               "\"streamed\", \"targets\": [\"deconv\"], \"band_rows\": 8}]}");
+}
+
+/* YOLOv8's head, told by a file. */
+static void make_head(const char *path) {
+    write_text(path,
+               "{\"outputs\": [{\"names\": [\"output0\"], \"axes\": \"v n\", \"values\": [\"box\", "
+               "\"scores\"]}], \"decode\": \"centre\"}");
 }
 
 /* The model, the plan and the pictures that runs read. */
@@ -358,14 +371,15 @@ static int make_inputs(void **state) {
         json_decref(measured_run(folder_in, NULL, measured_no_limits).document);
     make_tiff("in.tif");
     make_plan("in.json");
+    make_head("head.json");
     detector_maker_save("boxes.onnx", 2 * INPUT_H, 2 * INPUT_W, 10.0f, 3);
     return access("in.onnx", R_OK) == 0 && access("in.png", R_OK) == 0 ? 0 : -1;
 }
 
 static int remove_folder(void **state) {
-    static const char *const inputs[] = {"in.onnx",          "in.tif",    "in.png",
-                                         "in.json",          "fault.log", "measured_out.txt",
-                                         "measured_err.txt", "boxes.onnx"};
+    static const char *const inputs[] = {"in.onnx",          "in.tif",     "in.png",
+                                         "in.json",          "fault.log",  "measured_out.txt",
+                                         "measured_err.txt", "boxes.onnx", "head.json"};
     (void)state;
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) (void)unlink(inputs[i]);
     if (system("rm -rf in.zarr") != 0) return -1;

@@ -243,6 +243,41 @@ static void make_plans(void) {
               "\"predicted\": {\"anything\": [1]}}");
 }
 
+static void make_heads(void) {
+#define LIST "{\"names\": [\"list\"], \"axes\": \"yxa v\", "
+#define MAPS "{\"names\": [\"map4\", \"map2\"], \"axes\": \"va y x\", "
+    save_text(
+        "head", "list",
+        "{\"outputs\": [" LIST
+        "\"values\": [\"box\", \"scores\"]}], \"levels\": "
+        "[{\"anchors\": [[1, 2], [3, 4]]}, {\"stride\": 2, \"anchors\": {\"sizes\": [4, 5], "
+        "\"ratios\": [0.5], \"round\": true}}], \"decode\": \"deltas\", \"offset\": 0, "
+        "\"limit\": 4.135, \"activation\": \"sigmoid\", \"every_class\": true, \"clip\": true}");
+    save_text("head", "shares",
+              "{\"outputs\": [" LIST
+              "\"values\": [\"box\", \"scores\"]}], \"levels\": "
+              "[{\"anchors\": [[0.5, 0.5], [1, 0.25]]}, {\"anchors\": [[1, 1], [0.5, 1]]}], "
+              "\"decode\": \"deltas\", \"shares\": true, \"weights\": [10, 10, 5, 5], "
+              "\"activation\": \"softmax\", \"background\": 0, \"every_class\": true}");
+    save_text("head", "maps",
+              "{\"outputs\": [" MAPS
+              "\"values\": [\"box\", \"objectness\", \"scores\"]}], "
+              "\"levels\": [{\"stride\": 1, \"anchors\": [[1, 2], [3, 4]]}, {\"stride\": 2, "
+              "\"anchors\": [[1, 2], [3, 4]]}], \"decode\": \"yolov5\", \"activation\": "
+              "\"sigmoid\"}");
+    save_text("head", "uneven",
+              "{\"outputs\": [{\"names\": [\"map4\", \"half\"], \"axes\": \"va y x\", \"values\": "
+              "[\"box\", \"scores\"]}], \"levels\": [{\"stride\": 1, \"anchors\": [[1, 2], "
+              "[3, 4]]}, {\"stride\": 2, \"anchors\": [[8, 8]]}], \"decode\": \"yolov3\"}");
+    save_text("head", "distances",
+              "{\"outputs\": [{\"names\": [\"map4\"], \"axes\": \"v y x\", \"values\": [\"box\", "
+              "\"objectness\", \"scores\"]}], \"levels\": [{\"stride\": 1}], \"decode\": "
+              "\"distances\", \"activation\": \"sigmoid\", \"root\": true}");
+    save_text("head", "listed",
+              "{\"outputs\": [{\"names\": [\"list\"], \"axes\": \"n v\", \"values\": [\"box\", "
+              "\"scores\"]}], \"decode\": \"centre\", \"shares\": true}");
+}
+
 #define RUN                                                                   \
     "\"run\": {\"model\": \"\", \"conv\": \"direct\", \"image\": [2, 9, 7], " \
     "\"options\": {\"seed\": 0, \"fused\": \"all\"}}"
@@ -419,6 +454,7 @@ int main(int argc, char **argv) {
     make_zarr(save);
     make_models();
     make_plans();
+    make_heads();
     make_parts();
     make_cells();
     make_rounds();

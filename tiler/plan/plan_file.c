@@ -1,128 +1,64 @@
 /* Reading and writing plans as JSON. Errors name the file and the place in it. */
 #include "tiler/plan/plan_file.h"
 
-#include <errno.h>
-#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <jansson.h>
-
 #include "layers/conv/conv_backend.h"
-#include "layers/core/descriptor.h"
 #include "layers/graph/group.h"
 #include "layers/graph/near_names.h"
+#include "tiler/plan/json_reader.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/stage.h"
 
 enum { PLACE_CHARS = 96, MAX_COUNT = 1 << 30 };
 
 struct reader {
+    struct rfx_json_reader json;
     const struct rfx_graph *graph;
-    const char *name; /* path of the file */
     struct rfx_plan_file *file;
     int n_targets;
-    struct rfx_error *err;
 };
 
-/* Fails with MALFORMED: "file: place: what". */
-RFX_PRINTF(3, 4)
-static enum rfx_status refuse(const struct reader *r, const char *place, const char *format, ...) {
-    char what[320];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(what, sizeof what, format, args);
-    va_end(args);
-    return rfx_fail(r->err, RFX_STATUS_MALFORMED, "%.100s: %s%s%s", r->name, place,
-                    place[0] != '\0' ? ": " : "", what);
-}
-
-/* Writes a value as it stands in the file, shortened. */
-static const char *shown(const json_t *value, char text[48]) {
-    char *dump = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-    (void)snprintf(text, 48, "%.40s", dump != NULL ? dump : "?");
-    void (*release)(void *);
-    json_get_alloc_funcs(NULL, &release);
-    release(dump);
-    return text;
-}
-
-/* Refuses keys that are not in the NULL-terminated list. */
-static enum rfx_status check_keys(const struct reader *r, const char *place, json_t *object,
-                                  const char *const *keys) {
-    const char *key;
-    json_t *value;
-    json_object_foreach(object, key, value) {
-        bool known = false;
-        const char *near = NULL;
-        for (int i = 0; keys[i] != NULL; i++) {
-            known |= strcmp(keys[i], key) == 0;
-            if (rfx_edit_distance(keys[i], key) <= 2) near = keys[i];
-        }
-        if (!known && near != NULL)
-            return refuse(r, place, "unknown key '%.40s': did you mean '%s'?", key, near);
-        if (!known) return refuse(r, place, "unknown key '%.40s'", key);
-    }
-    return RFX_OK;
-}
-
-/* Reads an integer of [lo, hi]; a missing key leaves *out unchanged. */
-static enum rfx_status read_count(const struct reader *r, const char *place, const json_t *value,
-                                  int64_t lo, int64_t hi, int64_t *out) {
-    char text[48];
-    if (value == NULL) return RFX_OK;
-    if (!json_is_integer(value) || json_integer_value(value) < lo || json_integer_value(value) > hi)
-        return refuse(r, place, "%s is not a whole number from %lld to %lld", shown(value, text),
-                      (long long)lo, (long long)hi);
-    *out = json_integer_value(value);
-    return RFX_OK;
-}
-
-/* The same for member "key" of the object at `place`. */
+/* Reads an integer of [lo, hi] from member "key" of the object at `place`; a missing key leaves
+ * *out unchanged. */
 static enum rfx_status read_member(const struct reader *r, const char *place, const json_t *object,
                                    const char *key, int64_t lo, int64_t hi, int64_t *out) {
     char at[PLACE_CHARS];
     (void)snprintf(at, sizeof at, "%.40s%s%.40s", place, place[0] != '\0' ? "." : "", key);
-    return read_count(r, at, json_object_get(object, key), lo, hi, out);
-}
-
-static enum rfx_status read_flag(const struct reader *r, const char *place, const json_t *object,
-                                 const char *key, bool *out) {
-    char text[48];
-    const json_t *value = json_object_get(object, key);
-    if (value == NULL) return RFX_OK;
-    if (!json_is_boolean(value))
-        return refuse(r, place, "'%s': %s is not true or false", key, shown(value, text));
-    *out = json_is_true(value);
-    return RFX_OK;
+    return rfx_json_count(&r->json, at, json_object_get(object, key), lo, hi, out);
 }
 
 /* Reads two counts [a, b]; a missing key leaves them unchanged. */
 static enum rfx_status read_pair(const struct reader *r, const char *place, const json_t *object,
                                  const char *key, int64_t *a, int64_t *b) {
-    char text[48], at[PLACE_CHARS];
+    char text[RFX_JSON_SHOWN], at[PLACE_CHARS];
     const json_t *value = json_object_get(object, key);
     if (value == NULL) return RFX_OK;
     (void)snprintf(at, sizeof at, "%.40s%s%.40s", place, place[0] != '\0' ? "." : "", key);
     if (!json_is_array(value) || json_array_size(value) != 2)
-        return refuse(r, at, "%s is not [rows, columns]", shown(value, text));
-    enum rfx_status status = read_count(r, at, json_array_get(value, 0), 1, MAX_COUNT, a);
-    return status == RFX_OK ? read_count(r, at, json_array_get(value, 1), 1, MAX_COUNT, b) : status;
+        return rfx_json_refuse(&r->json, at, "%s is not [rows, columns]",
+                               rfx_json_shown(value, text));
+    enum rfx_status status =
+        rfx_json_count(&r->json, at, json_array_get(value, 0), 1, MAX_COUNT, a);
+    return status == RFX_OK
+               ? rfx_json_count(&r->json, at, json_array_get(value, 1), 1, MAX_COUNT, b)
+               : status;
 }
 
 /* Finds a tensor of the network by its name. */
 static enum rfx_status read_tensor(const struct reader *r, const char *place, const json_t *value,
                                    int *node) {
-    char text[48], near[RFX_NEAR_NAMES_TEXT];
+    char text[RFX_JSON_SHOWN], near[RFX_NEAR_NAMES_TEXT];
     if (!json_is_string(value))
-        return refuse(r, place, "%s is not the name of a tensor",
-                      value != NULL ? shown(value, text) : "nothing");
+        return rfx_json_refuse(&r->json, place, "%s is not the name of a tensor",
+                               rfx_json_shown(value, text));
     const char *name = json_string_value(value);
     *node = rfx_graph_find(r->graph, name);
     if (*node >= 0) return RFX_OK;
     rfx_graph_near_names(r->graph, name, near);
-    return refuse(r, place, "this network has no tensor '%.60s'%s", name, near);
+    return rfx_json_refuse(&r->json, place, "this network has no tensor '%.60s'%s", name, near);
 }
 
 enum { MAX_THREADS = 1024, MAX_STAGES = 4096 };
@@ -141,29 +77,32 @@ static const char *mode_names(char text[120]) {
 
 static enum rfx_status read_mode(const struct reader *r, const char *place, const json_t *stage,
                                  const struct rfx_mode **mode) {
-    char text[48], names[120];
+    char text[RFX_JSON_SHOWN], names[120];
     const json_t *value = json_object_get(stage, "mode");
-    if (value == NULL) return refuse(r, place, "no 'mode'");
+    if (value == NULL) return rfx_json_refuse(&r->json, place, "no 'mode'");
     *mode = json_is_string(value) ? rfx_mode_find(json_string_value(value)) : NULL;
     if (*mode != NULL) return RFX_OK;
-    return refuse(r, place, "mode %s is not %s", shown(value, text), mode_names(names));
+    return rfx_json_refuse(&r->json, place, "mode %s is not %s", rfx_json_shown(value, text),
+                           mode_names(names));
 }
 
 /* Checks tiles, bands and flags against the mode; errors name the place in the file. */
 static enum rfx_status check_mode(const struct reader *r, const char *place,
                                   const struct rfx_stage_spec *spec) {
     struct rfx_error why;
-    return rfx_stage_check(spec, &why) == RFX_OK ? RFX_OK : refuse(r, place, "%s", why.text);
+    return rfx_stage_check(spec, &why) == RFX_OK ? RFX_OK
+                                                 : rfx_json_refuse(&r->json, place, "%s", why.text);
 }
 
 /* Appends the named tensors to those read before; *list receives them. */
 static enum rfx_status read_names(struct reader *r, const char *place, const char *key,
                                   const json_t *names, const int **list, int *n) {
-    char at[PLACE_CHARS + 40], text[48];
+    char at[PLACE_CHARS + 40], text[RFX_JSON_SHOWN];
     enum rfx_status status = RFX_OK;
     *list = r->file->targets + r->n_targets;
     if (names != NULL && !json_is_array(names))
-        return refuse(r, place, "'%s': %s is no list", key, shown(names, text));
+        return rfx_json_refuse(&r->json, place, "'%s': %s is no list", key,
+                               rfx_json_shown(names, text));
     for (size_t i = 0; status == RFX_OK && i < json_array_size(names); i++) {
         (void)snprintf(at, sizeof at, "%.90s.%s[%d]", place, key, (int)i);
         status = read_tensor(r, at, json_array_get(names, i), &r->file->targets[r->n_targets++]);
@@ -175,19 +114,20 @@ static enum rfx_status read_names(struct reader *r, const char *place, const cha
 /* Marks those targets of a stage that are spilled. */
 static enum rfx_status read_spilled(struct reader *r, const char *place, const json_t *list,
                                     struct rfx_stage_spec *spec) {
-    char at[PLACE_CHARS + 40], text[48];
+    char at[PLACE_CHARS + 40], text[RFX_JSON_SHOWN];
     bool *spilled = r->file->spilled + (spec->targets - r->file->targets);
     enum rfx_status status = RFX_OK;
     spec->spilled = spilled;
     if (list != NULL && !json_is_array(list))
-        return refuse(r, place, "'spilled': %s is no list", shown(list, text));
+        return rfx_json_refuse(&r->json, place, "'spilled': %s is no list",
+                               rfx_json_shown(list, text));
     for (size_t i = 0; status == RFX_OK && i < json_array_size(list); i++) {
         int node = -1, t = 0;
         (void)snprintf(at, sizeof at, "%.90s.spilled[%d]", place, (int)i);
         status = read_tensor(r, at, json_array_get(list, i), &node);
         while (t < spec->n_targets && spec->targets[t] != node) t++;
         if (status == RFX_OK && t == spec->n_targets)
-            status = refuse(r, at, "it is no target of this stage");
+            status = rfx_json_refuse(&r->json, at, "it is no target of this stage");
         if (status == RFX_OK) spilled[t] = true;
     }
     return status;
@@ -196,24 +136,27 @@ static enum rfx_status read_spilled(struct reader *r, const char *place, const j
 static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
     static const char *const keys[] = {"mode",       "targets", "tiles",   "band_rows", "tight",
                                        "row_by_row", "spilled", "forgets", NULL};
-    char place[PLACE_CHARS], text[48];
+    char place[PLACE_CHARS], text[RFX_JSON_SHOWN];
     struct rfx_stage_spec *spec = &r->file->stages[s];
     (void)snprintf(place, sizeof place, "stages[%d]", (int)s);
-    if (!json_is_object(stage)) return refuse(r, place, "%s is no stage", shown(stage, text));
+    if (!json_is_object(stage))
+        return rfx_json_refuse(&r->json, place, "%s is no stage", rfx_json_shown(stage, text));
     *spec = (struct rfx_stage_spec){.tiles_y = 1, .tiles_x = 1};
     const json_t *targets = json_object_get(stage, "targets");
-    enum rfx_status status = check_keys(r, place, stage, keys);
+    enum rfx_status status = rfx_json_check_keys(&r->json, place, stage, keys);
     if (status == RFX_OK) status = read_mode(r, place, stage, &spec->mode);
     if (status == RFX_OK)
         status = read_pair(r, place, stage, "tiles", &spec->tiles_y, &spec->tiles_x);
     if (status == RFX_OK)
         status = read_member(r, place, stage, "band_rows", 0, MAX_COUNT, &spec->band_rows);
-    if (status == RFX_OK) status = read_flag(r, place, stage, "tight", &spec->staging);
-    if (status == RFX_OK) status = read_flag(r, place, stage, "row_by_row", &spec->row_by_row);
+    if (status == RFX_OK) status = rfx_json_flag(&r->json, place, stage, "tight", &spec->staging);
+    if (status == RFX_OK)
+        status = rfx_json_flag(&r->json, place, stage, "row_by_row", &spec->row_by_row);
     if (status == RFX_OK) status = check_mode(r, place, spec);
     if (status != RFX_OK) return status;
     if (!json_is_array(targets) || json_array_size(targets) == 0)
-        return refuse(r, place, "'targets' must name the tensors that the stage makes");
+        return rfx_json_refuse(&r->json, place,
+                               "'targets' must name the tensors that the stage makes");
     status = read_names(r, place, "targets", targets, &spec->targets, &spec->n_targets);
     if (status == RFX_OK) status = read_spilled(r, place, json_object_get(stage, "spilled"), spec);
     if (status == RFX_OK)
@@ -225,10 +168,11 @@ static enum rfx_status read_stage(struct reader *r, size_t s, json_t *stage) {
 static enum rfx_status read_stages(struct reader *r, const json_t *stages) {
     struct rfx_memory *mem = r->graph->mem;
     if (!json_is_array(stages) || json_array_size(stages) == 0)
-        return refuse(r, "stages", "there must be a list of at least one stage");
+        return rfx_json_refuse(&r->json, "stages", "there must be a list of at least one stage");
     size_t n = json_array_size(stages);
     size_t n_targets = 1;
-    if (n > MAX_STAGES) return refuse(r, "stages", "%zu stages, at most %d", n, MAX_STAGES);
+    if (n > MAX_STAGES)
+        return rfx_json_refuse(&r->json, "stages", "%zu stages, at most %d", n, MAX_STAGES);
     for (size_t s = 0; s < n; s++) {
         const json_t *stage = json_array_get(stages, s);
         n_targets += json_array_size(json_object_get(stage, "targets"));
@@ -238,7 +182,8 @@ static enum rfx_status read_stages(struct reader *r, const json_t *stages) {
     r->file->targets = rfx_memory_calloc(mem, n_targets, sizeof *r->file->targets);
     r->file->spilled = rfx_memory_calloc(mem, n_targets, sizeof *r->file->spilled);
     if (r->file->stages == NULL || r->file->targets == NULL || r->file->spilled == NULL)
-        return rfx_memory_fail(mem, "stages of a plan file", n * sizeof *r->file->stages, r->err);
+        return rfx_memory_fail(mem, "stages of a plan file", n * sizeof *r->file->stages,
+                               r->json.err);
     r->file->n_stages = (int)n;
     enum rfx_status status = RFX_OK;
     for (size_t s = 0; status == RFX_OK && s < n; s++)
@@ -249,11 +194,12 @@ static enum rfx_status read_stages(struct reader *r, const json_t *stages) {
 static enum rfx_status read_group(const struct reader *r, int g, json_t *item,
                                   struct rfx_group_attr *group) {
     static const char *const keys[] = {"first", "last", "strip_cols", "strips", "step_rows", NULL};
-    char place[PLACE_CHARS], at[PLACE_CHARS], text[48];
+    char place[PLACE_CHARS], at[PLACE_CHARS], text[RFX_JSON_SHOWN];
     *group = (struct rfx_group_attr){.strips = 1, .step_rows = 1};
     (void)snprintf(place, sizeof place, "groups[%d]", g);
-    if (!json_is_object(item)) return refuse(r, place, "%s is no group", shown(item, text));
-    enum rfx_status status = check_keys(r, place, item, keys);
+    if (!json_is_object(item))
+        return rfx_json_refuse(&r->json, place, "%s is no group", rfx_json_shown(item, text));
+    enum rfx_status status = rfx_json_check_keys(&r->json, place, item, keys);
     (void)snprintf(at, sizeof at, "groups[%d].first", g);
     if (status == RFX_OK)
         status = read_tensor(r, at, json_object_get(item, "first"), &group->first);
@@ -266,25 +212,29 @@ static enum rfx_status read_group(const struct reader *r, int g, json_t *item,
     if (status == RFX_OK)
         status = read_member(r, place, item, "step_rows", 1, MAX_COUNT, &group->step_rows);
     if (status != RFX_OK) return status;
-    if (group->strip_cols == 0) return refuse(r, place, "no 'strip_cols'");
+    if (group->strip_cols == 0) return rfx_json_refuse(&r->json, place, "no 'strip_cols'");
     const char *why = rfx_group_refusal(r->graph, group->first, group->last);
-    if (why != NULL) return refuse(r, place, "%s", why);
+    if (why != NULL) return rfx_json_refuse(&r->json, place, "%s", why);
     return g == 0 || group->first > group[-1].last
                ? RFX_OK
-               : refuse(r, place, "it overlaps the group before it or comes before it");
+               : rfx_json_refuse(&r->json, place,
+                                 "it overlaps the group before it or comes before it");
 }
 
 /* A missing key means that every node runs by itself. */
 static enum rfx_status read_groups(struct reader *r, const json_t *groups) {
     struct rfx_memory *mem = r->graph->mem;
-    char text[48];
+    char text[RFX_JSON_SHOWN];
     if (groups == NULL) return RFX_OK;
-    if (!json_is_array(groups)) return refuse(r, "groups", "%s is no list", shown(groups, text));
+    if (!json_is_array(groups))
+        return rfx_json_refuse(&r->json, "groups", "%s is no list", rfx_json_shown(groups, text));
     size_t n = json_array_size(groups);
-    if (n > (size_t)r->graph->n_nodes) return refuse(r, "groups", "%zu groups are too many", n);
+    if (n > (size_t)r->graph->n_nodes)
+        return rfx_json_refuse(&r->json, "groups", "%zu groups are too many", n);
     r->file->groups = rfx_memory_calloc(mem, n + 1, sizeof *r->file->groups);
     if (r->file->groups == NULL)
-        return rfx_memory_fail(mem, "groups of a plan file", n * sizeof *r->file->groups, r->err);
+        return rfx_memory_fail(mem, "groups of a plan file", n * sizeof *r->file->groups,
+                               r->json.err);
     enum rfx_status status = RFX_OK;
     for (size_t g = 0; status == RFX_OK && g < n; g++)
         status = read_group(r, (int)g, json_array_get(groups, g), &r->file->groups[g]);
@@ -295,20 +245,23 @@ static enum rfx_status read_groups(struct reader *r, const json_t *groups) {
 /* Reads the convolutions whose transformed weights are stored; a missing key means none. */
 static enum rfx_status read_keepers(struct reader *r, const json_t *list) {
     struct rfx_memory *mem = r->graph->mem;
-    char at[PLACE_CHARS], text[48];
+    char at[PLACE_CHARS], text[RFX_JSON_SHOWN];
     if (list == NULL) return RFX_OK;
-    if (!json_is_array(list)) return refuse(r, "keeps_factors", "%s is no list", shown(list, text));
+    if (!json_is_array(list))
+        return rfx_json_refuse(&r->json, "keeps_factors", "%s is no list",
+                               rfx_json_shown(list, text));
     size_t n = json_array_size(list);
     r->file->keepers = rfx_memory_calloc(mem, n + 1, sizeof *r->file->keepers);
     if (r->file->keepers == NULL)
-        return rfx_memory_fail(mem, "keepers of a plan file", n * sizeof *r->file->keepers, r->err);
+        return rfx_memory_fail(mem, "keepers of a plan file", n * sizeof *r->file->keepers,
+                               r->json.err);
     enum rfx_status status = RFX_OK;
     for (size_t k = 0; status == RFX_OK && k < n; k++) {
         int *node = &r->file->keepers[k];
         (void)snprintf(at, sizeof at, "keeps_factors[%d]", (int)k);
         status = read_tensor(r, at, json_array_get(list, k), node);
         if (status == RFX_OK && r->graph->nodes[*node].op != RFX_OP_CONV)
-            status = refuse(r, at, "it is no convolution");
+            status = rfx_json_refuse(&r->json, at, "it is no convolution");
     }
     r->file->n_keepers = (int)n;
     return status;
@@ -317,25 +270,27 @@ static enum rfx_status read_keepers(struct reader *r, const json_t *list) {
 /* Checks the name of the convolution arithmetic; it is a note, but must be a known name. */
 static enum rfx_status check_conv(const struct reader *r, const json_t *value) {
     enum rfx_conv_choice choice;
-    char text[48];
+    char text[RFX_JSON_SHOWN];
     if (value == NULL) return RFX_OK;
     if (json_is_string(value) && rfx_conv_choice_find(json_string_value(value), &choice))
         return RFX_OK;
-    return refuse(r, "conv", "%s is not \"direct\", \"openblas\" or \"winograd\"",
-                  shown(value, text));
+    return rfx_json_refuse(&r->json, "conv", "%s is not \"direct\", \"openblas\" or \"winograd\"",
+                           rfx_json_shown(value, text));
 }
 
 /* Checks that the plan is of the same arithmetic of 8-bit networks: the nodes of the network depend
  * on it. */
 static enum rfx_status check_int8(const struct reader *r, const json_t *value) {
     enum rfx_int8_choice choice = RFX_INT8_ORT;
-    char text[48];
+    char text[RFX_JSON_SHOWN];
     if (value != NULL &&
         !(json_is_string(value) && rfx_int8_choice_find(json_string_value(value), &choice)))
-        return refuse(r, "int8", "%s is not \"ort\" or \"spec\"", shown(value, text));
+        return rfx_json_refuse(&r->json, "int8", "%s is not \"ort\" or \"spec\"",
+                               rfx_json_shown(value, text));
     if (choice == r->graph->int8) return RFX_OK;
-    return refuse(r, "int8", "the plan is for --int8 %s, the network was loaded with --int8 %s",
-                  rfx_int8_choice_name(choice), rfx_int8_choice_name(r->graph->int8));
+    return rfx_json_refuse(&r->json, "int8",
+                           "the plan is for --int8 %s, the network was loaded with --int8 %s",
+                           rfx_int8_choice_name(choice), rfx_int8_choice_name(r->graph->int8));
 }
 
 /* Reads the kind of file and checks that it is for this image size. */
@@ -345,46 +300,44 @@ static enum rfx_status read_head(struct reader *r, json_t *root) {
                                        "stages", "predicted", "weights_by_stage",
                                        "groups", "conv",      "keeps_factors",
                                        "int8",   NULL};
-    char text[48];
-    if (!json_is_object(root)) return refuse(r, "", "%s is no plan", shown(root, text));
+    char text[RFX_JSON_SHOWN];
+    if (!json_is_object(root))
+        return rfx_json_refuse(&r->json, "", "%s is no plan", rfx_json_shown(root, text));
     const json_t *kind = json_object_get(root, "kind");
     if (!json_is_string(kind) || strcmp(json_string_value(kind), RFX_PLAN_FILE_KIND) != 0)
-        return refuse(r, "kind", "%s is not \"%s\"", kind != NULL ? shown(kind, text) : "nothing",
-                      RFX_PLAN_FILE_KIND);
+        return rfx_json_refuse(&r->json, "kind", "%s is not \"%s\"", rfx_json_shown(kind, text),
+                               RFX_PLAN_FILE_KIND);
     int64_t schema = 0, h = 0, w = 0, threads = 0;
     enum rfx_status status =
         read_member(r, "", root, "schema", RFX_PLAN_FILE_SCHEMA, RFX_PLAN_FILE_SCHEMA, &schema);
-    if (status == RFX_OK && schema == 0) status = refuse(r, "schema", "missing, must be 1");
-    if (status == RFX_OK) status = check_keys(r, "", root, keys);
+    if (status == RFX_OK && schema == 0)
+        status = rfx_json_refuse(&r->json, "schema", "missing, must be 1");
+    if (status == RFX_OK) status = rfx_json_check_keys(&r->json, "", root, keys);
     if (status == RFX_OK) status = check_conv(r, json_object_get(root, "conv"));
     if (status == RFX_OK) status = check_int8(r, json_object_get(root, "int8"));
     if (status == RFX_OK) status = read_pair(r, "", root, "size", &h, &w);
     if (status == RFX_OK) status = read_member(r, "", root, "threads", 1, MAX_THREADS, &threads);
     if (status == RFX_OK)
-        status = read_flag(r, "", root, "weights_by_stage", &r->file->weights_by_stage);
-    if (status == RFX_OK) status = read_flag(r, "", root, "in_place", &r->file->in_place);
+        status = rfx_json_flag(&r->json, "", root, "weights_by_stage", &r->file->weights_by_stage);
+    if (status == RFX_OK)
+        status = rfx_json_flag(&r->json, "", root, "in_place", &r->file->in_place);
     if (status != RFX_OK) return status;
     r->file->threads = (int)threads;
     const struct rfx_tensor *input = &r->graph->nodes[r->graph->input].out;
     if (h != 0 && (h != input->h || w != input->w))
-        return refuse(r, "size", "the plan is for %lldx%lld, the network's input is %lldx%lld",
-                      (long long)h, (long long)w, (long long)input->h, (long long)input->w);
+        return rfx_json_refuse(
+            &r->json, "size", "the plan is for %lldx%lld, the network's input is %lldx%lld",
+            (long long)h, (long long)w, (long long)input->h, (long long)input->w);
     return RFX_OK;
 }
 
 enum rfx_status rfx_plan_file_parse(const struct rfx_graph *graph, const char *text, size_t length,
                                     const char *name, struct rfx_plan_file **out,
                                     struct rfx_error *err) {
-    struct reader r = {.graph = graph, .name = name, .err = err};
-    json_error_t where;
-    enum rfx_status status;
-    errno = 0;
-    json_t *root = json_loadb(text, length, JSON_REJECT_DUPLICATES, &where);
-    /* Jansson reports lack of memory as malformed text. */
-    if (root == NULL && errno == ENOMEM) return rfx_memory_fail(graph->mem, name, length, err);
-    if (root == NULL)
-        return rfx_fail(err, RFX_STATUS_MALFORMED, "%.100s: line %d, column %d: %s", name,
-                        where.line, where.column, where.text);
+    struct reader r = {.json = {name, err}, .graph = graph};
+    json_t *root;
+    enum rfx_status status = rfx_json_parse(&r.json, graph->mem, text, length, &root);
+    if (status != RFX_OK) return status;
     r.file = rfx_memory_calloc(graph->mem, 1, sizeof *r.file);
     if (r.file == NULL) {
         status = rfx_memory_fail(graph->mem, "plan file", sizeof *r.file, err);
@@ -407,29 +360,13 @@ done:
 
 enum rfx_status rfx_plan_file_read(const struct rfx_graph *graph, const char *path,
                                    struct rfx_plan_file **out, struct rfx_error *err) {
-    FILE *stream = rfx_descriptor_stream(path);
-    if (stream == NULL)
-        return rfx_fail(err, errno == ENOMEM ? RFX_STATUS_IO : RFX_STATUS_MALFORMED,
-                        "plan '%s': cannot be opened: %s", path, strerror(errno));
+    const struct rfx_json_reader json = {path, err};
     char *text = NULL;
-    enum rfx_status status;
-    long size = fseek(stream, 0, SEEK_END) == 0 ? ftell(stream) : -1;
-    if (size < 0 || size > MAX_FILE_BYTES || fseek(stream, 0, SEEK_SET) != 0) {
-        status = rfx_fail(err, RFX_STATUS_MALFORMED, "plan '%s': not a file of at most %ld bytes",
-                          path, MAX_FILE_BYTES);
-        goto done;
-    }
-    text = rfx_memory_alloc(graph->mem, (size_t)size + 1);
-    if (text == NULL) {
-        status = rfx_memory_fail(graph->mem, "plan file", (size_t)size + 1, err);
-        goto done;
-    }
-    status = fread(text, 1, (size_t)size, stream) == (size_t)size
-                 ? rfx_plan_file_parse(graph, text, (size_t)size, path, out, err)
-                 : rfx_fail(err, RFX_STATUS_IO, "plan '%s': cannot be read", path);
-done:
+    size_t length = 0;
+    enum rfx_status status =
+        rfx_json_text(&json, "plan", MAX_FILE_BYTES, graph->mem, &text, &length);
+    if (status == RFX_OK) status = rfx_plan_file_parse(graph, text, length, path, out, err);
     rfx_memory_release(graph->mem, text);
-    (void)fclose(stream);
     return status;
 }
 

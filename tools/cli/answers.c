@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rfexec/answers/head_file.h"
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
 
@@ -81,6 +82,25 @@ bool rfx_cli_answers_join(const struct rfx_cli_run_options *options) {
     const char *planned = options->output.for_output;
     if (planned != NULL && are_boxes(planned)) return true;
     return answer->boxes != NULL && answer->boxes_of == NULL;
+}
+
+int rfx_cli_answers_head(struct rfx_memory *mem, const struct rfx_cli_run_options *options,
+                         struct rfx_detector *detector, struct rfx_cli_model_options *model) {
+    const struct rfx_cli_answer_options *answer = &options->output.answer;
+    struct rfx_error err = {{0}};
+    if (answer->head == NULL || !rfx_head_is_file(answer->head)) return RFX_EXIT_DONE;
+    if (!model->join_heads) {
+        rfx_cli_message(
+            "--head '%s': a head file goes with --boxes, or with -o or --as of .json "
+            "or .coco.json, and without --boxes-of: it names the outputs",
+            answer->head);
+        return RFX_EXIT_USAGE;
+    }
+    enum rfx_status status = rfx_head_file_read(mem, answer->head, detector, &err);
+    if (status != RFX_OK) return rfx_cli_fail(status, &err);
+    model->detector = detector;
+    model->head_only = options->output.file == NULL;
+    return RFX_EXIT_DONE;
 }
 
 /* Sets *format to the format of the file for output k. */

@@ -3,6 +3,7 @@
 #ifndef RFX_TOOLS_CLI_ANSWERS_H
 #define RFX_TOOLS_CLI_ANSWERS_H
 
+#include "rfexec/output/detector.h"
 #include "rfexec/output/output_files.h"
 #include "tools/cli/options.h"
 #include "tools/cli/progress.h"
@@ -24,8 +25,16 @@ struct rfx_cli_answers { /* all zero: none */
  * boxes in --for-output, asks for boxes, and not for those of a certain output. */
 bool rfx_cli_answers_join(const struct rfx_cli_run_options *options);
 
-/* Makes -o the option --boxes if its file can have nothing but boxes (.json, .boxes.csv ...): a file
- * has the boxes of one output, where -o is about each. Call it before the network is loaded. */
+/* If --head is a file, reads it into *detector and sets the members of *model that say how it is
+ * joined; *detector must live while the network is loaded. Call it with model->join_heads set. */
+RFX_NODISCARD int rfx_cli_answers_head(struct rfx_memory *mem,
+                                       const struct rfx_cli_run_options *options,
+                                       struct rfx_detector *detector,
+                                       struct rfx_cli_model_options *model);
+
+/* Makes -o the option --boxes if its file can have nothing but boxes (.json, .boxes.csv ...): a
+ * file has the boxes of one output, where -o is about each. Call it before the network is loaded.
+ */
 void rfx_cli_answers_settle(struct rfx_cli_output_options *options);
 
 /* Checks before the run that the options suit the outputs. Prints why they do not. */

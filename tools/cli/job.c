@@ -194,6 +194,8 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                     .n_keep = options->kept.n,
                                     .class_map = options->class_map,
                                     .join_heads = options->join_heads,
+                                    .detector = options->detector,
+                                    .head_only = options->head_only,
                                     .memory_bytes = memory_bytes};
     if (options->tensors != NULL) {
         load.keep = options->tensors;
@@ -356,7 +358,10 @@ static void tell_layout(const struct rfx_cli_job *job, const char *spec, int64_t
 static int load_for(struct rfx_cli_job *job, const struct rfx_cli_run_options *options, int64_t h,
                     int64_t w) {
     struct rfx_cli_model_options model = options->model;
+    struct rfx_detector detector;
     model.join_heads = rfx_cli_answers_join(options);
+    int code = rfx_cli_answers_head(job->mem, options, &detector, &model);
+    if (code != RFX_EXIT_DONE) return code;
     return rfx_cli_load(job->mem, options->words.args[0], &model, h, w, options->plan.memory_bytes,
                         &job->graph);
 }

@@ -160,8 +160,10 @@ struct rfx_cli_model_options {
     const struct rfx_fuse_options *fuse; /* NULL: as no_fuse and no_fuse_add say */
     const char *const *tensors;          /* tensors that are kept in place of `kept` */
     int n_tensors;
-    unsigned keep_how; /* as in rfx_load_options, for `tensors` */
-    bool join_heads;   /* as in rfx_load_options; set for --boxes */
+    unsigned keep_how;                   /* as in rfx_load_options, for `tensors` */
+    bool join_heads;                     /* as in rfx_load_options; set for --boxes */
+    const struct rfx_detector *detector; /* of --head FILE, as in rfx_load_options */
+    bool head_only;
 };
 
 /* How a network is run. */

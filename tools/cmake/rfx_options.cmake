@@ -29,7 +29,8 @@ endmacro()
 
 rfx_part(OPENMP "Threads of OpenMP; OFF: POSIX threads" "" /core/team_start_openmp)
 rfx_part(OPENBLAS "OpenBLAS for matrix products, loaded when a network needs it" OPENMP /conv/blas.c)
-rfx_part(JSON "Plan files, files of shards and rounds of states, by jansson" "" /plan/plan_file /shards/shard_ /api/rounds)
+rfx_part(JSON "Plan files, files of shards and rounds of states, by jansson" "" /plan/plan_file /plan/json_reader /shards/shard_ /api/rounds
+         /answers/head_file)
 rfx_part(BUILTINS "The built-in networks" "" rfexec/builtin/)
 rfx_part(PNG "PNG pictures and outputs, by libpng" "" /image_png /interlaced_png /output/image_write)
 rfx_part(JPEG "JPEG pictures, by libjpeg" "" /image_jpeg /progressive_jpeg)

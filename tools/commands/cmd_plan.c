@@ -158,8 +158,12 @@ static int run(void *values) {
     struct rfx_cli_job job;
     struct rfx_plan_survey *survey = NULL;
     bool checked = options->plan.check || options->plan.plan_file != NULL;
+    /* The network of the run that is planned: what it writes decides which outputs there are. */
+    struct rfx_cli_run_options planned = *options;
+    planned.output.file = rfx_run_request_output(options);
+    rfx_cli_answers_settle(&planned.output);
     int code =
-        rfx_cli_job_open(&job, options, options->words.n_args > 1 ? options->words.args[1] : NULL);
+        rfx_cli_job_open(&job, &planned, options->words.n_args > 1 ? options->words.args[1] : NULL);
     if (code == RFX_EXIT_DONE) code = rfx_run_request_count(&job, options);
     job.plans_again = true;
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&job, options, "plan");

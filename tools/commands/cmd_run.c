@@ -218,6 +218,7 @@ const struct rfx_cli_command rfx_cmd_run = {
         "rfexec run net.onnx photo.png --memory 64MiB -o map.npy --report report.html\n"
         "rfexec run segment.onnx scan.tif --memory 256MiB --overlay seen.png\n"
         "rfexec run detect.onnx scene.tif --memory 256MiB --boxes out.json --overlay seen.png\n"
+        "rfexec run retinanet.onnx street.jpg --boxes out.json --head retinanet.json\n"
         "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
         "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n"
         "rfexec run fsrcnn huge.png --memory 64MiB --part 2/4 -o part2.npy\n"

@@ -18,9 +18,8 @@ import tempfile
 os.environ.setdefault("YOLO_AUTOINSTALL", "false")
 os.environ.setdefault("YOLO_OFFLINE", "true")
 
-import numpy as np
 import torch
-from torch import nn
+from drawn_networks import drawn_image, set_norms
 from ultralytics import YOLO
 
 NETWORKS = {
@@ -35,29 +34,6 @@ END_TO_END = {"yolov10n", "yolo26n"}  # the file chooses the boxes itself
 SIDE = 640  # of the image that the statistics are from
 LOGIT_SPREAD, LOGIT_MEAN = 1.6, -4.0  # of 80 classes the largest is then mostly between -2 and 2
 BOX_SPREAD = 3.0
-
-
-def drawn_image(height, width):
-    """An image of 0..1 with squares of all sizes, as 1 x 3 x height x width."""
-    rng = np.random.default_rng(height * width)
-    image = np.zeros((3, height, width), np.float32)
-    for side in (4, 8, 16, 32):
-        squares = rng.random((3, height // side + 1, width // side + 1), dtype=np.float32)
-        image += np.kron(squares, np.ones((1, side, side), np.float32))[:, :height, :width]
-    return image[None] / 4
-
-
-def set_norms(model, image):
-    """Sets the statistics of every batch norm to those of one image."""
-    norms = [part for part in model.modules() if isinstance(part, nn.BatchNorm2d)]
-    kept = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.momentum = 1.0
-    model.train()
-    model(image)
-    model.eval()
-    for norm, momentum in zip(norms, kept):
-        norm.momentum = momentum
 
 
 def scale_to(conv, values, spread, mean):

@@ -1,30 +1,37 @@
 #include "tests/support/makers/head_maker.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { NAME = 32, MOST = 16, COLOURS = 3 };
 
-/* Adds a 1x1 convolution of "stem" with a stride, whose weights lie in -0.5..0.5, and its result
- * as 1 x candidates x channels. */
-static void add_values(struct maker *graph, int stride, int maps, int channels, const char *out) {
+/* Adds a 1x1 convolution of "stem" with a stride, whose weights lie in -0.5..0.5, as `map`; `out`
+ * names the weights. */
+static void add_map(struct maker *graph, int stride, int maps, const char *out, const char *map) {
     unsigned drawn = (unsigned)strlen(out) * 7919U + (unsigned)stride * 104729U + (unsigned)out[0];
-    char kernel[NAME], map[NAME], last[NAME], shape[NAME], words[4 * NAME];
+    char kernel[NAME], words[4 * NAME];
     float weights[MOST * COLOURS];
-    const int64_t dims[4] = {maps, COLOURS, 1, 1}, perm[4] = {0, 2, 3, 1},
-                  strides[2] = {stride, stride}, sizes[3] = {1, -1, channels};
+    const int64_t dims[4] = {maps, COLOURS, 1, 1}, strides[2] = {stride, stride};
     for (int i = 0; i < maps * COLOURS; i++) {
         drawn = drawn * 1664525U + 1013904223U;
         weights[i] = (float)(drawn >> 8) * 0x1p-24F - 0.5F;
     }
     (void)snprintf(kernel, NAME, "kernel_%.20s", out);
+    maker_floats(graph, kernel, dims, 4, weights);
+    (void)snprintf(words, sizeof words, "stem %s", kernel);
+    maker_add_ints(graph, "Conv", words, map, "strides", strides, 2);
+}
+
+/* The same as 1 x candidates x channels. */
+static void add_values(struct maker *graph, int stride, int maps, int channels, const char *out) {
+    char map[NAME], last[NAME], shape[NAME], words[4 * NAME];
+    const int64_t perm[4] = {0, 2, 3, 1}, sizes[3] = {1, -1, channels};
     (void)snprintf(map, NAME, "map_%.20s", out);
     (void)snprintf(last, NAME, "last_%.20s", out);
     (void)snprintf(shape, NAME, "shape_%.20s", out);
-    maker_floats(graph, kernel, dims, 4, weights);
     maker_ints(graph, shape, sizes, 3);
-    (void)snprintf(words, sizeof words, "stem %s", kernel);
-    maker_add_ints(graph, "Conv", words, map, "strides", strides, 2);
+    add_map(graph, stride, maps, out, map);
     maker_add_ints(graph, "Transpose", map, last, "perm", perm, 4);
     (void)snprintf(words, sizeof words, "%s %s", last, shape);
     maker_add(graph, "Reshape", words, out);
@@ -69,4 +76,34 @@ void maker_rfb(struct maker *graph) {
     add_values(graph, 8, 8, 4, "boxes");
     maker_value(graph, MAKER_OUTPUT, "scores", NULL, 0);
     maker_value(graph, MAKER_OUTPUT, "boxes", NULL, 0);
+}
+
+void maker_begin_cells(struct maker *graph) {
+    begin(graph);
+}
+
+/* The sizes of a 64 x 96 image stand in the file: tests load it for no other. */
+void maker_cells(struct maker *graph, const char *name, int stride, int anchors, int values,
+                 enum maker_order order) {
+    const int64_t rows = 64 / stride, columns = 96 / stride,
+                  split[5] = {1, anchors, values, rows, columns}, joined[3] = {1, -1, values},
+                  to_list[5] = {0, 3, 4, 1, 2}, to_five[5] = {0, 1, 3, 4, 2};
+    bool listed = order == MAKER_LISTED;
+    char map[NAME], five[NAME], turned[NAME], words[4 * NAME];
+    (void)snprintf(map, NAME, "map_%.20s", name);
+    (void)snprintf(five, NAME, "five_%.20s", name);
+    (void)snprintf(turned, NAME, "turned_%.20s", name);
+    add_map(graph, stride, anchors * values, name, order == MAKER_MAP ? name : map);
+    if (order == MAKER_MAP) return;
+    (void)snprintf(words, sizeof words, "split_%.20s", name);
+    maker_ints(graph, words, split, 5);
+    (void)snprintf(words, sizeof words, "%s split_%.20s", map, name);
+    maker_add(graph, "Reshape", words, five);
+    maker_add_ints(graph, "Transpose", five, listed ? turned : name, "perm",
+                   listed ? to_list : to_five, 5);
+    if (!listed) return;
+    (void)snprintf(words, sizeof words, "joined_%.20s", name);
+    maker_ints(graph, words, joined, 3);
+    (void)snprintf(words, sizeof words, "%s joined_%.20s", turned, name);
+    maker_add(graph, "Reshape", words, name);
 }

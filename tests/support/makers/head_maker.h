@@ -14,4 +14,18 @@ void maker_yunet(struct maker *graph, const char *without, const char *wide);
 /* Makes the graph of the two outputs of the RFB face detector, with two candidates a cell of stride
  * 8, opset 13. */
 void maker_rfb(struct maker *graph);
+
+/* How a tensor has the values of its cells' anchors. */
+enum maker_order {
+    MAKER_LISTED, /* 1 x (rows, columns, anchors) x values, as torchvision's heads */
+    MAKER_MAP,    /* 1 x (values, anchors) x rows x columns */
+    MAKER_FIVE    /* 1 x anchors x rows x columns x values, as YOLOv5 before decoding */
+};
+
+/* Begins a graph without outputs, for images of any size, opset 13. */
+void maker_begin_cells(struct maker *graph);
+
+/* Adds a tensor of drawn values of every cell of a stride; no output is declared. */
+void maker_cells(struct maker *graph, const char *name, int stride, int anchors, int values,
+                 enum maker_order order);
 #endif
