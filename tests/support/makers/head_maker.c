@@ -1,18 +1,20 @@
 #include "tests/support/makers/head_maker.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME = 32, MOST = 16, COLOURS = 3 };
+enum { NAME = 32, MOST = 32, COLOURS = 3 };
 
-/* Adds a 1x1 convolution of "stem" with a stride, whose weights lie in -0.5..0.5, as `map`; `out`
- * names the weights. */
+/* Adds a 1x1 convolution of "stem" with a stride, whose weights lie in -0.5..0.5, as `map`, of at
+ * most MOST channels; `out` names the weights. */
 static void add_map(struct maker *graph, int stride, int maps, const char *out, const char *map) {
     unsigned drawn = (unsigned)strlen(out) * 7919U + (unsigned)stride * 104729U + (unsigned)out[0];
     char kernel[NAME], words[4 * NAME];
     float weights[MOST * COLOURS];
     const int64_t dims[4] = {maps, COLOURS, 1, 1}, strides[2] = {stride, stride};
+    assert(maps <= MOST);
     for (int i = 0; i < maps * COLOURS; i++) {
         drawn = drawn * 1664525U + 1013904223U;
         weights[i] = (float)(drawn >> 8) * 0x1p-24F - 0.5F;
