@@ -91,7 +91,7 @@ struct rfx_detector {
     float weights[4];   /* by which deltas are divided */
     float limit;        /* of logarithms of sides; INFINITY: none */
     /* Set when the outputs are joined: */
-    int64_t image_h, image_w; /* of the network's input */
+    int64_t image_h, image_w; /* of the network's input, padding included */
     int64_t channels;         /* values of a candidate, all outputs together */
     struct rfx_detector_place places[RFX_DETECTOR_VALUES];
     /* The joined output has the shape 1 x cells of all levels x (most_anchors x channels). A cell

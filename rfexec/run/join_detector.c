@@ -437,13 +437,12 @@ enum rfx_status rfx_graph_join_detector(struct rfx_graph *graph,
     if (graph->input < 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "head '%s': the network has no image",
                         detector->name);
-    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
     graph->detector = rfx_memory_alloc(graph->mem, sizeof *graph->detector);
     if (graph->detector == NULL)
         return rfx_memory_fail(graph->mem, "head", sizeof *graph->detector, err);
     *graph->detector = *detector;
     j.detector = graph->detector;
-    j.detector->image_h = image->h;
-    j.detector->image_w = image->w;
+    j.detector->image_h = rfx_graph_image_extent(graph, 0);
+    j.detector->image_w = rfx_graph_image_extent(graph, 1);
     return join(&j);
 }

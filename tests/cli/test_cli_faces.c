@@ -259,21 +259,26 @@ static void test_shares_of_the_image(void **state) {
 static void test_padded_images(void **state) {
     enum { H = 91, W = 150 };
     static float image[3][H][W], padded[3][ROWS][COLUMNS];
-    static const char *const nets[] = {"yunet", "rfb"};
+    static const char *const nets[][2] = {
+        {"yunet.onnx", ""}, {"rfb.onnx", ""}, {"rfb.onnx", "--head shares.json"}};
     (void)state;
     expect(0, "run yunet.onnx synthetic:91x150 --pad-to 32 --keep image -o small.npy");
     read_floats("small.image.npy", &image[0][0][0], sizeof image / sizeof(float));
     for (int c = 0; c < 3; ++c)
         for (int y = 0; y < H; ++y) memcpy(padded[c][y], image[c][y], sizeof image[c][y]);
     network_write_npy("padded.npy", &padded[0][0][0], 3, ROWS, COLUMNS);
-    for (int i = 0; i < 2; ++i) {
+    write_file("shares.json",
+               "{\"outputs\": [{\"names\": [\"boxes\"], \"axes\": \"n v\", \"values\": [\"box\"]}, "
+               "{\"names\": [\"scores\"], \"axes\": \"n v\", \"values\": [\"scores\"]}], "
+               "\"decode\": \"corners\", \"shares\": true, \"clip\": true, \"background\": 0}");
+    for (int i = 0; i < 3; ++i) {
         char command[200];
-        (void)snprintf(command, sizeof command, "run %s.onnx padded.npy --boxes by_hand.json",
-                       nets[i]);
+        (void)snprintf(command, sizeof command, "run %s padded.npy --boxes by_hand.json %s",
+                       nets[i][0], nets[i][1]);
         expect(0, command);
         (void)snprintf(command, sizeof command,
-                       "run %s.onnx synthetic:91x150 --pad-to 32,zero --boxes padded.json",
-                       nets[i]);
+                       "run %s synthetic:91x150 --pad-to 32,zero --boxes padded.json %s",
+                       nets[i][0], nets[i][1]);
         expect(0, command);
         assert_same_files("by_hand.json", "padded.json");
     }
