@@ -128,6 +128,42 @@ static enum rfx_status next_member(struct reader *r, int64_t *n, bool *more, cha
     return pass(r, ':');
 }
 
+typedef enum rfx_status read_item(struct reader *r);
+
+/* Reads a list of one item or more. */
+static enum rfx_status read_list(struct reader *r, read_item *read, const char *if_empty) {
+    int64_t n = 0;
+    bool more = true;
+    enum rfx_status status = pass(r, '[');
+    while (status == RFX_OK && more) {
+        status = next_item(r, ']', &n, &more);
+        if (status == RFX_OK && more) status = read(r);
+    }
+    return status == RFX_OK && n == 0 ? malformed(r, if_empty) : status;
+}
+
+/* Reads the value of a member; needed: it is the one that the object must have. */
+typedef enum rfx_status read_member(struct reader *r, const char *key, bool needed, void *user);
+
+/* Reads the members of an object, one of which, `needed`, must be there once. */
+static enum rfx_status read_object(struct reader *r, const char *what, const char *needed,
+                                   read_member *read, void *user) {
+    char key[WORD];
+    int64_t n = 0, found = 0;
+    bool more = true;
+    enum rfx_status status = pass(r, '{');
+    while (status == RFX_OK && more) {
+        status = next_member(r, &n, &more, key);
+        if (status != RFX_OK || !more) continue;
+        bool is_needed = strcmp(key, needed) == 0;
+        if (is_needed && ++found > 1)
+            return rfx_fail(r->err, RFX_STATUS_MALFORMED, "%s has two members '%s'", what, needed);
+        status = read(r, key, is_needed, user);
+    }
+    if (status != RFX_OK || found > 0) return status;
+    return rfx_fail(r->err, RFX_STATUS_MALFORMED, "%s has no %s", what, needed);
+}
+
 static enum rfx_status skip(struct reader *r, int depth) {
     char open = peek(r), key[WORD];
     int64_t n = 0;
@@ -246,36 +282,23 @@ static enum rfx_status read_ring(struct reader *r) {
 }
 
 static enum rfx_status read_polygon(struct reader *r) {
-    int64_t n = 0;
-    bool more = true;
     r->polygon++;
     r->ring = 0;
-    enum rfx_status status = pass(r, '[');
-    while (status == RFX_OK && more) {
-        status = next_item(r, ']', &n, &more);
-        if (status == RFX_OK && more) status = read_ring(r);
-    }
-    return status == RFX_OK && n == 0 ? malformed(r, "coordinates: a polygon is empty") : status;
+    return read_list(r, read_ring, "coordinates: a polygon is empty");
 }
 
-static enum rfx_status read_coordinates(struct reader *r, bool several) {
-    int64_t n = 0;
-    bool more = true;
+static enum rfx_status read_coordinates(struct reader *r, const char *key, bool needed,
+                                        void *several) {
+    (void)key;
+    if (!needed) return skip(r, 0);
     r->polygon = 0;
     rfx_areas_begin(r->list->areas);
-    if (!several) return read_polygon(r);
-    enum rfx_status status = pass(r, '[');
-    while (status == RFX_OK && more) {
-        status = next_item(r, ']', &n, &more);
-        if (status == RFX_OK && more) status = read_polygon(r);
-    }
-    return status == RFX_OK && n == 0 ? malformed(r, "coordinates: they are empty") : status;
+    if (!*(bool *)several) return read_polygon(r);
+    return read_list(r, read_polygon, "coordinates: they are empty");
 }
 
 static enum rfx_status read_geometry(struct reader *r) {
-    char type[WORD], key[WORD];
-    int64_t n = 0, found = 0;
-    bool more = true;
+    char type[WORD];
     enum rfx_status status = find_type(r, "the geometry", type);
     if (status != RFX_OK) return status;
     bool several = strcmp(type, "MultiPolygon") == 0;
@@ -283,17 +306,7 @@ static enum rfx_status read_geometry(struct reader *r) {
         return rfx_fail(r->err, RFX_STATUS_MALFORMED,
                         "the geometry is of type '%s'; areas are of type Polygon or MultiPolygon",
                         type);
-    status = pass(r, '{');
-    while (status == RFX_OK && more) {
-        status = next_member(r, &n, &more, key);
-        if (status != RFX_OK || !more) continue;
-        bool wanted = strcmp(key, "coordinates") == 0;
-        if (wanted && ++found > 1)
-            return malformed(r, "the geometry has two members 'coordinates'");
-        status = wanted ? read_coordinates(r, several) : skip(r, 0);
-    }
-    return status == RFX_OK && found == 0 ? malformed(r, "the geometry has no coordinates")
-                                          : status;
+    return read_object(r, "the geometry", "coordinates", read_coordinates, &several);
 }
 
 /* ---- Features ---- */
@@ -349,24 +362,13 @@ static void add_title(struct reader *r, json_t *const names[TITLES]) {
     }
 }
 
-static enum rfx_status read_members(struct reader *r, json_t *names[TITLES]) {
-    char key[WORD];
-    int64_t n = 0, found = 0;
-    bool more = true;
-    enum rfx_status status = pass(r, '{');
-    while (status == RFX_OK && more) {
-        status = next_member(r, &n, &more, key);
-        if (status != RFX_OK || !more) continue;
-        bool geometry = strcmp(key, "geometry") == 0;
-        if (geometry && ++found > 1) return malformed(r, "the feature has two members 'geometry'");
-        if (geometry)
-            status = read_geometry(r);
-        else if (strcmp(key, "properties") == 0)
-            status = read_properties(r, names, NAME);
-        else
-            status = strcmp(key, "id") == 0 ? read_name(r, &names[ID]) : skip(r, 0);
-    }
-    return status == RFX_OK && found == 0 ? malformed(r, "the feature has no geometry") : status;
+/* names: json_t *[TITLES]. */
+static enum rfx_status read_of_feature(struct reader *r, const char *key, bool needed,
+                                       void *names) {
+    json_t **of = names;
+    if (needed) return read_geometry(r);
+    if (strcmp(key, "properties") == 0) return read_properties(r, of, NAME);
+    return strcmp(key, "id") == 0 ? read_name(r, &of[ID]) : skip(r, 0);
 }
 
 static enum rfx_status read_feature(struct reader *r) {
@@ -377,22 +379,17 @@ static enum rfx_status read_feature(struct reader *r) {
     if (status == RFX_OK && strcmp(type, "Feature") != 0)
         return rfx_fail(r->err, RFX_STATUS_MALFORMED,
                         "the type of the feature is '%s', not Feature", type);
-    if (status == RFX_OK) status = read_members(r, names);
+    if (status == RFX_OK)
+        status = read_object(r, "the feature", "geometry", read_of_feature, names);
     if (status == RFX_OK) add_title(r, names);
     for (int i = 0; i < TITLES; i++) json_decref(names[i]);
     return status;
 }
 
 static enum rfx_status read_features(struct reader *r) {
-    int64_t n = 0;
-    bool more = true;
-    enum rfx_status status = pass(r, '[');
-    while (status == RFX_OK && more) {
-        status = next_item(r, ']', &n, &more);
-        if (status == RFX_OK && more) status = read_feature(r);
-    }
-    r->feature = status == RFX_OK ? 0 : r->feature;
-    return status == RFX_OK && n == 0 ? malformed(r, "there are no features") : status;
+    enum rfx_status status = read_list(r, read_feature, "there are no features");
+    if (status == RFX_OK) r->feature = 0;
+    return status;
 }
 
 /* Returns the EPSG code of a name such as "urn:ogc:def:crs:EPSG::25832"; 0: it has none. */
@@ -421,22 +418,11 @@ static enum rfx_status read_system(struct reader *r) {
                     where->epsg);
 }
 
-static enum rfx_status read_collection(struct reader *r) {
-    char key[WORD];
-    int64_t n = 0, found = 0;
-    bool more = true;
-    enum rfx_status status = pass(r, '{');
-    while (status == RFX_OK && more) {
-        status = next_member(r, &n, &more, key);
-        if (status != RFX_OK || !more) continue;
-        bool features = strcmp(key, "features") == 0;
-        if (features && ++found > 1) return malformed(r, "the file has two members 'features'");
-        if (features)
-            status = read_features(r);
-        else
-            status = strcmp(key, "crs") == 0 ? read_system(r) : skip(r, 0);
-    }
-    return status == RFX_OK && found == 0 ? malformed(r, "the file has no features") : status;
+static enum rfx_status read_of_collection(struct reader *r, const char *key, bool needed,
+                                          void *user) {
+    (void)user;
+    if (needed) return read_features(r);
+    return strcmp(key, "crs") == 0 ? read_system(r) : skip(r, 0);
 }
 
 static enum rfx_status read_alone(struct reader *r) {
@@ -452,7 +438,7 @@ static enum rfx_status read_root(struct reader *r) {
     enum rfx_status status = find_type(r, "the file", type);
     if (status != RFX_OK) return status;
     if (strcmp(type, "FeatureCollection") == 0)
-        status = read_collection(r);
+        status = read_object(r, "the file", "features", read_of_collection, NULL);
     else
         status = strcmp(type, "Feature") == 0 ? read_feature(r) : read_alone(r);
     if (status != RFX_OK) return status;
