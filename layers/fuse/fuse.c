@@ -37,10 +37,7 @@ static int *node_inputs(struct rfx_node *node) {
 }
 
 static bool same_shape(const struct rfx_tensor *a, const struct rfx_tensor *b) {
-    if (a->layout != b->layout || a->shape.rank != b->shape.rank) return false;
-    for (int i = 0; i < a->shape.rank; i++)
-        if (a->shape.dims[i] != b->shape.dims[i]) return false;
-    return true;
+    return a->layout == b->layout && rfx_shape_equal(&a->shape, &b->shape);
 }
 
 /* Moves `part` into `host`, whose only consumer it is: `host` now makes the tensor of `part`. */

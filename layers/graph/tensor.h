@@ -23,6 +23,14 @@ struct rfx_shape {
     int64_t dims[RFX_MAX_RANK]; /* ONNX order */
 };
 
+bool rfx_shape_equal(const struct rfx_shape *a, const struct rfx_shape *b);
+
+#define RFX_SHAPE_TEXT 192 /* characters of RFX_MAX_RANK dims and what is between them, and a 0 */
+
+/* Writes a shape to `text`, such as "1x84x126" with "x" between its dims, and returns `text`. */
+const char *rfx_shape_text(const struct rfx_shape *shape, const char *between,
+                           char text[RFX_SHAPE_TEXT]);
+
 /* The real numbers that a tensor's integers stand for: (q - zero_points[i]) * scales[i]. i is the
  * element's index along `axis` of the shape (ONNX order), or 0 if count is 1. ONNX QuantizeLinear,
  * opset 13: activations have one scale per tensor, weights one per output channel.

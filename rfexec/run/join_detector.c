@@ -36,14 +36,10 @@ static enum rfx_status add(struct join *j, const char *base, struct rfx_node *no
     return rfx_graph_add(j->graph, node, out, j->err);
 }
 
-static bool same_shape(const struct rfx_shape *a, const struct rfx_shape *b) {
-    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
-}
-
 /* Reshapes *node. A reshape of a reshape is one reshape of what comes before. */
 static enum rfx_status reshape(struct join *j, const struct rfx_shape *shape, int *node) {
     while (j->graph->nodes[*node].op == RFX_OP_RESHAPE) *node = j->graph->nodes[*node].in[0];
-    if (same_shape(&tensor_of(j, *node)->shape, shape)) return RFX_OK;
+    if (rfx_shape_equal(&tensor_of(j, *node)->shape, shape)) return RFX_OK;
     struct rfx_node made = {.op = RFX_OP_RESHAPE};
     made.attr.reshape.shape = *shape;
     return add(j, "cells", &made, *node, node);
@@ -64,26 +60,18 @@ static enum rfx_status take_output(struct join *j, int k, int *node) {
     return status == RFX_OK ? reshape(j, &shape, node) : status;
 }
 
-static void write_shape(const struct rfx_shape *shape, char text[TEXT]) {
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < shape->rank; i++)
-        used += (size_t)snprintf(text + used, TEXT - used, "%s%" PRId64, i > 0 ? "x" : "",
-                                 shape->dims[i]);
-}
-
 /* Fails with the shape of a tensor, which is not what the description says. */
 RFX_PRINTF(4, 5)
 static enum rfx_status refuse(const struct join *j, int o, int node, const char *format, ...) {
-    char shape[TEXT], why[TEXT];
+    char shape[RFX_SHAPE_TEXT], why[TEXT];
     va_list args;
     va_start(args, format);
     (void)vsnprintf(why, sizeof why, format, args);
     va_end(args);
-    write_shape(&tensor_of(j, node)->shape, shape);
     return rfx_fail(j->err, RFX_STATUS_INVALID_ARGUMENT,
                     "head '%s': outputs[%d], axes \"%s\", has the shape %s: %s", j->detector->name,
-                    o, j->detector->outputs[o].axes, shape, why);
+                    o, j->detector->outputs[o].axes,
+                    rfx_shape_text(&tensor_of(j, node)->shape, "x", shape), why);
 }
 
 /* ---- axes ---- */

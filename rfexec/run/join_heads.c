@@ -93,16 +93,13 @@ static enum rfx_status fail_shape(const struct rfx_graph *graph, const struct he
                                   struct rfx_error *err) {
     int k = members->output[level][part];
     const struct rfx_shape shape = rfx_output_shape(graph, k);
-    char text[LIST] = "";
-    size_t used = 0;
-    for (int i = 0; i < shape.rank; i++)
-        used += (size_t)snprintf(text + used, LIST - used, "%s%" PRId64, i > 0 ? "x" : "",
-                                 shape.dims[i]);
+    char text[RFX_SHAPE_TEXT];
     return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                     "boxes: output '%s' of a head '%s' has the shape 1 x candidates x %" PRId64
                     " with as many candidates as '%s'; here it has %s",
                     graph->outputs[k].name, head->name, head->parts[part].channels,
-                    graph->outputs[members->output[level][0]].name, text);
+                    graph->outputs[members->output[level][0]].name,
+                    rfx_shape_text(&shape, "x", text));
 }
 
 void rfx_join_free_name(const struct rfx_graph *graph, const char *base, char name[NAME]) {

@@ -47,24 +47,6 @@ struct rfx_end rfx_shard_file_end(const struct rfx_shard_file *shard) {
         .at = rfx_stored_spread(&shard->stored, rfx_rect_full(map.h, map.w), map.c)};
 }
 
-enum { SHAPE_CHARS = 160 };
-
-/* Writes a shape such as "1 x 84 x 126" to `text` and returns `text`. */
-static const char *shape_text(const struct rfx_shape *shape, char text[SHAPE_CHARS]) {
-    size_t used = 0;
-    text[0] = '\0';
-    for (int i = 0; i < shape->rank && used < SHAPE_CHARS; i++)
-        used += (size_t)snprintf(text + used, SHAPE_CHARS - used, "%s%" PRId64, i == 0 ? "" : " x ",
-                                 shape->dims[i]);
-    return text;
-}
-
-static bool same_shape(const struct rfx_shape *a, const struct rfx_shape *b) {
-    bool same = a->rank == b->rank;
-    for (int i = 0; same && i < a->rank; i++) same = a->dims[i] == b->dims[i];
-    return same;
-}
-
 static json_t *shape_json(const struct rfx_shape *shape) {
     json_t *list = json_array();
     for (int i = 0; i < shape->rank; i++)
@@ -272,13 +254,13 @@ static enum rfx_status check_npy(const char *path, const struct rfx_shard_file *
         return rfx_fail(err, RFX_STATUS_IO, "part '%.200s': %s", path, strerror(errno));
     enum rfx_status status = rfx_npy_parse(bytes, (size_t)got, &header, err);
     if (status != RFX_OK) return rfx_fail_within(err, status, "part '%.200s'", path);
-    char shape[SHAPE_CHARS];
+    char shape[RFX_SHAPE_TEXT];
     bool same = strcmp(header.descr, "<f4") == 0 && !header.fortran_order &&
-                same_shape(&header.shape, &tensor.shape);
+                rfx_shape_equal(&header.shape, &tensor.shape);
     if (!same)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
                         "part '%.200s': its array does not have the shape in its JSON, %s", path,
-                        shape_text(&tensor.shape, shape));
+                        rfx_shape_text(&tensor.shape, " x ", shape));
     int64_t wanted = (int64_t)header.data_offset + (int64_t)rfx_floats_bytes(tensor.elems);
     if ((int64_t)at.st_size != wanted)
         return rfx_fail(err, RFX_STATUS_MALFORMED,
@@ -427,15 +409,16 @@ bool rfx_shard_file_same_run(const struct rfx_shard_file *a, const struct rfx_sh
         (void)snprintf(why, size, "they are of outputs '%s' and '%s'", a->output, b->output);
         return false;
     }
-    if (!same_shape(&a->shape, &b->shape)) {
-        char of_a[SHAPE_CHARS], of_b[SHAPE_CHARS];
-        (void)snprintf(why, size, "they are of outputs of %s and %s", shape_text(&a->shape, of_a),
-                       shape_text(&b->shape, of_b));
+    if (!rfx_shape_equal(&a->shape, &b->shape)) {
+        char of_a[RFX_SHAPE_TEXT], of_b[RFX_SHAPE_TEXT];
+        (void)snprintf(why, size, "they are of outputs of %s and %s",
+                       rfx_shape_text(&a->shape, " x ", of_a),
+                       rfx_shape_text(&b->shape, " x ", of_b));
         return false;
     }
     const struct rfx_stored *s = &a->stored, *t = &b->stored;
     if (s->type != t->type || s->most != t->most || s->reshaped != t->reshaped ||
-        s->last != t->last || (s->reshaped && !same_shape(&s->shape, &t->shape))) {
+        s->last != t->last || (s->reshaped && !rfx_shape_equal(&s->shape, &t->shape))) {
         (void)snprintf(why, size, "their outputs are declared differently");
         return false;
     }

@@ -193,14 +193,6 @@ static const struct rfx_image_backend_ops npy_ops = {
 static const struct rfx_image_backend_ops sample_ops = {
     .fetch = npy_fetch, .select = npy_select, .free = npy_free};
 
-static void shape_text(const struct rfx_shape *shape, char *text, size_t capacity) {
-    size_t at = 0;
-    text[0] = '\0';
-    for (int i = 0; i < shape->rank && at < capacity; i++)
-        at += (size_t)snprintf(text + at, capacity - at, "%s%" PRId64, i > 0 ? ", " : "",
-                               shape->dims[i]);
-}
-
 /* Sets how elements are delivered that are not planes of little-endian float32. */
 static enum rfx_status settle_samples(struct npy_source *s, bool fortran, struct rfx_error *err) {
     struct rfx_image_backend *b = &s->base;
@@ -242,8 +234,8 @@ static enum rfx_status accept_header(struct npy_source *s, const struct rfx_npy_
                         "%s: npy elements of type '%s'; integers of 8, 16 and 32 bits, float16, "
                         "float32 and float64 are read",
                         name, header->descr);
-    char text[200];
-    shape_text(&header->shape, text, sizeof text);
+    char text[RFX_SHAPE_TEXT];
+    (void)rfx_shape_text(&header->shape, ", ", text);
     int skip = header->shape.rank - 3;
     int64_t images = skip == 1 ? header->shape.dims[0] : 1;
     if (skip != 0 && skip != 1)
