@@ -18,7 +18,6 @@ Needs torch, torchvision and onnx. Where one is missing it says so, and nothing 
 """
 
 import argparse
-import importlib.util
 import json
 import pathlib
 import sys
@@ -26,9 +25,8 @@ import tempfile
 
 import detectors
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
 NEEDED = ("torch", "torchvision", "onnx")
-SIZES = "320x320,288x384,640x480"  # SSD300 takes no smaller ones
+SIZES = "320x320,288x384,640x480,416x512,800x608"  # SSD300 takes no smaller ones
 SCORE, IOU = 0.4, 0.45
 
 
@@ -213,16 +211,7 @@ def compare(program, model, image, shape, work):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--folder", type=pathlib.Path, help="where the files are, and stay")
-    parser.add_argument("--sizes", default=SIZES)
-    parser.add_argument("program")
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    args = parser.parse_args()
-    lacks = [name for name in NEEDED if importlib.util.find_spec(name) is None]
-    if lacks:
-        print(f"NOT compared: {', '.join(lacks)} not installed (tests/acceptance/detectors.txt)")
-        return 77
-    sys.path[:0] = [str(TOP / "tests/oracle"), str(TOP / "tools/scripts")]
+    args = detectors.begin(parser, SIZES, NEEDED)
     import export_anchor_heads
     import numpy as np
 

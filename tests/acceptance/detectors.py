@@ -204,20 +204,26 @@ def measure(program, folder, name, h, w, budget, work):
                f"{parts_of(plan)}")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def begin(parser, sizes, needed):
+    """The arguments, with those that anchor_heads.py has too. Exits with 77 where a package is missing."""
     parser.add_argument("--folder", type=pathlib.Path, help="where the files are, and stay")
-    parser.add_argument("--models", type=pathlib.Path, help="where the face detectors are")
-    parser.add_argument("--sizes", default=SIZES)
-    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--sizes", default=sizes)
     parser.add_argument("program")
     parser.add_argument("names", nargs="*", metavar="NAME")
     args = parser.parse_args()
-    lacks = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    lacks = [name for name in needed if importlib.util.find_spec(name) is None]
     if lacks:
         print(f"NOT compared: {', '.join(lacks)} not installed (tests/acceptance/detectors.txt)")
-        return 77
+        sys.exit(77)
     sys.path[:0] = [str(TOP / "tests/oracle"), str(TOP / "tools/scripts")]
+    return args
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", type=pathlib.Path, help="where the face detectors are")
+    parser.add_argument("--large", action="store_true")
+    args = begin(parser, SIZES, NEEDED)
     import export_detectors
     import numpy as np
 

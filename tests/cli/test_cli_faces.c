@@ -22,22 +22,16 @@
 #define YUNET "run yunet.onnx" IMAGE
 enum { ROWS = 96, COLUMNS = 160, CELLS = 12 * 20 + 6 * 10 + 3 * 5, RFB_CELLS = 2 * 12 * 20 };
 
-static void save(const struct maker *graph, const char *path) {
-    static struct maker model;
-    maker_model(graph, 13, &model);
-    maker_save(&model, path);
-}
-
 static int set_up(void **state) {
     static struct maker graph;
     (void)state;
     assert_int_equal(system("rm -rf *.csv *.npy *.json *.geojson *.onnx"), 0);
     maker_yunet(&graph, NULL, NULL);
-    save(&graph, "yunet.onnx");
+    maker_save_heads(&graph, "yunet.onnx");
     maker_yunet(&graph, "kps_32", NULL);
-    save(&graph, "half.onnx");
+    maker_save_heads(&graph, "half.onnx");
     maker_rfb(&graph);
-    save(&graph, "rfb.onnx");
+    maker_save_heads(&graph, "rfb.onnx");
     expect(0, YUNET "--boxes all.json -o all.npy --score 0.5 --iou 0.1");
     return 0;
 }

@@ -1,5 +1,8 @@
 """What the scripts that export detectors with random weights share."""
 
+import argparse
+import pathlib
+
 import numpy as np
 from torch import nn
 
@@ -25,3 +28,15 @@ def set_norms(model, image):
     model.eval()
     for norm, momentum in zip(norms, kept):
         norm.momentum = momentum
+
+
+def export_named(description, networks, export):
+    """The command line of such a script: `FOLDER [NAME ...]`, all networks without a name."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
+    for name in args.names or networks:
+        export(name, args.folder / f"{name}.onnx")
+        print(args.folder / f"{name}.onnx", flush=True)

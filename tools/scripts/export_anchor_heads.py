@@ -11,13 +11,12 @@ The weights are drawn, every batch norm is set to the statistics of one drawn im
 convolutions are scaled so that scores lie all over 0..1 and boxes have sides of all sizes.
 Needs torch, torchvision and onnx. tests/acceptance/anchor_heads.py compares rfexec's boxes on these files."""
 
-import argparse
 import json
 import math
 import pathlib
 
 import torch
-from drawn_networks import drawn_image, set_norms
+from drawn_networks import drawn_image, export_named, set_norms
 from torch import nn
 from torchvision.models import detection
 from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
@@ -195,16 +194,5 @@ def export(name, path):
     path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
-    for name in args.names or NETWORKS:
-        export(name, args.folder / f"{name}.onnx")
-        print(args.folder / f"{name}.onnx", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    export_named(__doc__, NETWORKS, export)

@@ -9,7 +9,6 @@ network gives nearly the same numbers for every candidate.
 Needs torch, ultralytics, onnx and onnxslim. tests/acceptance/detectors.py compares rfexec's boxes on
 these files."""
 
-import argparse
 import os
 import pathlib
 import shutil
@@ -19,7 +18,7 @@ os.environ.setdefault("YOLO_AUTOINSTALL", "false")
 os.environ.setdefault("YOLO_OFFLINE", "true")
 
 import torch
-from drawn_networks import drawn_image, set_norms
+from drawn_networks import drawn_image, export_named, set_norms
 from ultralytics import YOLO
 
 NETWORKS = {
@@ -74,17 +73,5 @@ def export(name, path):
         shutil.move(made, path)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    args = parser.parse_args()
-    args.folder.mkdir(parents=True, exist_ok=True)
-    for name in args.names or NETWORKS:
-        export(name, args.folder / f"{name}.onnx")
-        print(args.folder / f"{name}.onnx", flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    export_named(__doc__, NETWORKS, export)

@@ -109,3 +109,9 @@ void maker_cells(struct maker *graph, const char *name, int stride, int anchors,
     (void)snprintf(words, sizeof words, "%s joined_%.20s", turned, name);
     maker_add(graph, "Reshape", words, name);
 }
+
+void maker_save_heads(const struct maker *graph, const char *path) {
+    static struct maker model;
+    maker_model(graph, 13, &model);
+    maker_save(&model, path);
+}

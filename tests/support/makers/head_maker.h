@@ -1,5 +1,5 @@
-/* Small networks whose outputs have the form of a head of several outputs
- * (rfexec/run/join_heads.h). Every value of a cell is a linear function of the largest
+/* Small networks whose outputs have the form of a detector's head (rfexec/run/join_heads.h,
+ * join_detector.h). Every value of a cell is a linear function of the largest
  * values of 3 x 3 pixels. */
 #ifndef RFX_TESTS_SUPPORT_MAKERS_HEAD_MAKER_H
 #define RFX_TESTS_SUPPORT_MAKERS_HEAD_MAKER_H
@@ -14,6 +14,9 @@ void maker_yunet(struct maker *graph, const char *without, const char *wide);
 /* Makes the graph of the two outputs of the RFB face detector, with two candidates a cell of stride
  * 8, opset 13. */
 void maker_rfb(struct maker *graph);
+
+/* Writes a model with one of these graphs to a file. */
+void maker_save_heads(const struct maker *graph, const char *path);
 
 /* How a tensor has the values of its cells' anchors. */
 enum maker_order {

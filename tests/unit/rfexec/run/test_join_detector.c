@@ -17,12 +17,6 @@
 
 #define PATH "join_detector.onnx"
 
-static void save(const struct maker *graph) {
-    static struct maker model;
-    maker_model(graph, 13, &model);
-    maker_save(&model, PATH);
-}
-
 static enum rfx_status load(struct rfx_memory *mem, const char *head, bool only,
                             struct rfx_graph **out, struct rfx_error *err) {
     struct rfx_detector detector;
@@ -96,7 +90,7 @@ static void all_orders_are_joined_and_stream(void **state) {
         struct rfx_memory *mem = rfx_memory_create(0);
         maker_begin_cells(&graph);
         make_orders(&graph, anchors, false);
-        save(&graph);
+        maker_save_heads(&graph, PATH);
         struct rfx_graph *net = loaded(mem, heads[anchors - 1], true);
         assert_int_equal(net->n_outputs, 3); /* five8, five16, detections */
         assert_string_equal(net->outputs[0].name, "five8");
@@ -117,7 +111,7 @@ static void all_outputs_stay(void **state) {
     (void)state;
     maker_begin_cells(&graph);
     make_orders(&graph, 2, true);
-    save(&graph);
+    maker_save_heads(&graph, PATH);
     struct rfx_graph *net = loaded(mem, "{\"outputs\": [" LIST "," FIVES "], " LEVELS(TWO), false);
     assert_int_equal(net->n_outputs, 7);
     assert_string_equal(net->outputs[0].name, "list");
@@ -132,7 +126,7 @@ static void one_output_of_each_level(void **state) {
     maker_begin_cells(&graph);
     maker_cells(&graph, "out8", 8, 3, 7, MAKER_FIVE);
     maker_value(&graph, MAKER_OUTPUT, "out8", NULL, 0);
-    save(&graph);
+    maker_save_heads(&graph, PATH);
     struct rfx_graph *net = loaded(
         mem,
         "{\"outputs\": [{\"names\": [\"out8\"], \"axes\": \"a y x v\", \"values\": [\"box\", "
@@ -152,7 +146,7 @@ static void other_tensors_are_whole(void **state) {
     (void)state;
     maker_begin_cells(&graph);
     make_orders(&graph, 2, true);
-    save(&graph);
+    maker_save_heads(&graph, PATH);
     struct rfx_graph *net = loaded(mem,
                                    "{\"outputs\": [{\"names\": [\"active\"], \"axes\": \"yxa v\", "
                                    "\"values\": [\"box\", \"scores\"]}], \"levels\": [{\"stride\": "
@@ -204,7 +198,7 @@ static void what_does_not_fit_is_refused(void **state) {
     (void)state;
     maker_begin_cells(&graph);
     make_orders(&graph, 2, true);
-    save(&graph);
+    maker_save_heads(&graph, PATH);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_graph *net = NULL;
@@ -226,7 +220,7 @@ static void allocations_may_fail(void **state) {
     (void)state;
     maker_begin_cells(&graph);
     make_orders(&graph, 1, false);
-    save(&graph);
+    maker_save_heads(&graph, PATH);
     for (int k = 0; status == RFX_STATUS_OUT_OF_MEMORY; k++) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_graph *net = NULL;

@@ -16,12 +16,6 @@
 
 #define PATH "join_heads.onnx"
 
-static void save(const struct maker *graph) {
-    static struct maker model;
-    maker_model(graph, 13, &model);
-    maker_save(&model, PATH);
-}
-
 static enum rfx_status load(struct rfx_memory *mem, bool join, struct rfx_graph **out,
                             struct rfx_error *err) {
     struct rfx_load_options options = {.h = 64, .w = 96, .join_heads = join};
@@ -53,7 +47,7 @@ static void yunet_gets_one_more_output(void **state) {
     struct rfx_memory *mem = rfx_memory_create(0);
     (void)state;
     maker_yunet(&graph, NULL, NULL);
-    save(&graph);
+    maker_save_heads(&graph, PATH);
     struct rfx_graph *net = loaded(mem, true);
     assert_int_equal(net->n_outputs, 13);
     for (int k = 0; k < 12; k++) {
@@ -82,7 +76,7 @@ static void names_that_are_taken(void **state) {
     maker_rfb(&graph);
     maker_add(&graph, "Relu", "image", "detections");
     maker_value(&graph, MAKER_OUTPUT, "detections", NULL, 0);
-    save(&graph);
+    maker_save_heads(&graph, PATH);
     struct rfx_graph *net = loaded(mem, true);
     assert_int_equal(net->n_outputs, 4);
     assert_string_equal(net->outputs[3].name, "detections#2");
@@ -110,7 +104,7 @@ static void other_networks_stay(void **state) {
             maker_value(&graph, MAKER_OUTPUT, "scores", NULL, 0);
             maker_value(&graph, MAKER_OUTPUT, "boxes", NULL, 0);
         }
-        save(&graph);
+        maker_save_heads(&graph, PATH);
         struct rfx_graph *net = loaded(mem, i == 2);
         assert_int_equal(net->n_outputs, i == 0 ? 12 : 2);
         discard(mem, net);
@@ -135,7 +129,7 @@ static void half_a_head_is_refused(void **state) {
         struct rfx_graph *net = NULL;
         struct rfx_error err = {{0}};
         maker_yunet(&graph, cases[i].without, cases[i].wide);
-        save(&graph);
+        maker_save_heads(&graph, PATH);
         assert_int_equal(load(mem, true, &net, &err), RFX_STATUS_UNSUPPORTED);
         if (strstr(err.text, cases[i].words) == NULL) fail_msg("%s", err.text);
         net = loaded(mem, false); /* nobody asks for boxes */
@@ -148,7 +142,7 @@ static void allocations_may_fail(void **state) {
     enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
     (void)state;
     maker_yunet(&graph, NULL, NULL);
-    save(&graph);
+    maker_save_heads(&graph, PATH);
     for (int k = 0; status == RFX_STATUS_OUT_OF_MEMORY; k++) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_graph *net = NULL;
