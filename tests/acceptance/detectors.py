@@ -215,6 +215,8 @@ def begin(parser, sizes, needed):
     if lacks:
         print(f"NOT compared: {', '.join(lacks)} not installed (tests/acceptance/detectors.txt)")
         sys.exit(77)
+    if args.folder is not None:
+        args.folder.mkdir(parents=True, exist_ok=True)
     sys.path[:0] = [str(TOP / "tests/oracle"), str(TOP / "tools/scripts")]
     return args
 

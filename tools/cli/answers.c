@@ -91,8 +91,9 @@ int rfx_cli_answers_head(struct rfx_memory *mem, const struct rfx_cli_run_option
     if (answer->head == NULL || !rfx_head_is_file(answer->head)) return RFX_EXIT_DONE;
     if (!model->join_heads) {
         rfx_cli_message(
-            "--head '%s': a head file goes with --boxes, or with -o or --as of .json "
-            "or .coco.json, and without --boxes-of: it names the outputs",
+            "--head '%s': a head file goes with --boxes, or with -o or --as of files of boxes "
+            "alone (.json, .coco.json, .boxes.csv, .boxes.geojson), and without --boxes-of: it "
+            "names the outputs",
             answer->head);
         return RFX_EXIT_USAGE;
     }

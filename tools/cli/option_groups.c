@@ -257,8 +257,8 @@ static const struct rfx_cli_option detector_rows[] = {
     RFX_CLI_OPTION(rfx_cli_answer_options, "head", TEXT, head, "NAME|FILE.json",
                    "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox, "
                    "yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
-                   "fit); or a file that describes the head's outputs, anchors and decoding "
-                   "(docs/answers.md), such as of SSD, RetinaNet and FCOS",
+                   "fit); or a file that describes a head that is not known, such as that of SSD, "
+                   "RetinaNet or FCOS (docs/answers.md)",
                    .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "class-count", COUNT, class_count, "N",
                    "number of classes, where further channels, of masks or key points, are behind "

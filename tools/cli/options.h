@@ -278,7 +278,7 @@ struct rfx_cli_run_options {
         RFX_CLI_USE(seed, rfx_cli_run_options, model),    \
         RFX_CLI_USE(input, rfx_cli_run_options, input)
 
-/* The groups of the options for boxes, regions and points that are found in outputs. */
+/* The groups of the options for what is found in outputs. */
 #define RFX_CLI_USES_OF_ANSWERS                                    \
     RFX_CLI_USE(boxes, rfx_cli_run_options, output.answer),        \
         RFX_CLI_USE(detector, rfx_cli_run_options, output.answer), \
