@@ -212,6 +212,23 @@ static void test_folder(void **state) {
                 "has values that are not finite");
 }
 
+/* A large image in a small budget is streamed with hardly a halo that is computed twice. */
+static void test_few_multiplications_in_a_small_budget(void **state) {
+    (void)state;
+    expect(0, "quantize mobilenet_v2 --images synthetic:96x128 -o large.onnx");
+    for (int threads = 1; threads <= 2; ++threads) {
+        char command[200];
+        (void)snprintf(command, sizeof command,
+                       "plan large.onnx --size 4096x4096 --memory 24MiB --threads %d --json",
+                       threads);
+        expect(0, command);
+        json_t *doc = document("plan");
+        double ratio = json_real_value(at(doc, "plan.macs_ratio"));
+        json_decref(doc);
+        if (!(ratio >= 1.0 && ratio <= 1.05)) fail_msg("%d threads: %.3f", threads, ratio);
+    }
+}
+
 /* --- rfexec compare --- */
 
 /* The tensor of a name in the document of rfexec compare. */
@@ -293,6 +310,7 @@ int main(void) {
         cmocka_unit_test(test_layers_left_in_float32),
         cmocka_unit_test(test_wrong_input_is_refused),
         cmocka_unit_test(test_folder),
+        cmocka_unit_test(test_few_multiplications_in_a_small_budget),
         cmocka_unit_test(test_compare_measures_outputs),
         cmocka_unit_test(test_compare_measures_layers),
         cmocka_unit_test(test_compare_refuses),
