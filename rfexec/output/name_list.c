@@ -1,42 +1,14 @@
 /* Converts lines to names; see name_list.h. */
 #include "rfexec/output/name_list.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "layers/core/descriptor.h"
 #include "layers/core/printable.h"
+#include "rfexec/output/text_file.h"
 
-enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that show one byte */, END = RFX_TEXT_END };
-
-enum rfx_status rfx_text_read(struct rfx_memory *mem, const char *path, const char *what,
-                              size_t most, char **text, size_t *bytes, struct rfx_error *err) {
-    FILE *file = rfx_descriptor_stream(path);
-    if (file == NULL)
-        return rfx_fail(err, RFX_STATUS_IO, "%s '%s': %s", what, path, strerror(errno));
-    struct stat at;
-    enum rfx_status status = RFX_OK;
-    if (fstat(fileno(file), &at) != 0 || !S_ISREG(at.st_mode) || at.st_size > (off_t)most)
-        status = rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                          "%s '%s': not a file of up to %zu bytes", what, path, most);
-    size_t n = status == RFX_OK ? (size_t)at.st_size : 0;
-    char *block = status == RFX_OK ? rfx_memory_alloc(mem, n + END) : NULL;
-    if (status == RFX_OK && block == NULL) status = rfx_memory_fail(mem, path, n + END, err);
-    if (status == RFX_OK && fread(block, 1, n, file) != n)
-        status = rfx_fail(err, RFX_STATUS_IO, "%s '%s': cannot be read", what, path);
-    (void)fclose(file);
-    if (status != RFX_OK) {
-        rfx_memory_release(mem, block);
-        return status;
-    }
-    block[n] = '\0';
-    *text = block;
-    *bytes = n;
-    return RFX_OK;
-}
+enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that show one byte */ };
 
 /* Replaces each line's end by a 0. Returns the number of lines; *bytes: their bytes with the zeros.
  */
@@ -98,5 +70,5 @@ size_t rfx_channel_names_bytes(const char *path) {
     struct stat at;
     if (stat(path, &at) != 0 || at.st_size > MOST_BYTES)
         return 0; /* opening the output will fail */
-    return (SHOWN + 1) * ((size_t)at.st_size + END);
+    return (SHOWN + 1) * ((size_t)at.st_size + RFX_TEXT_END);
 }

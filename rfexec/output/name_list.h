@@ -1,18 +1,10 @@
-/* Reads text files, and names of channels or classes from a file with one name a line. */
+/* Reads names of channels or classes from a text file with one name a line. */
 #ifndef RFX_RFEXEC_OUTPUT_NAME_LIST_H
 #define RFX_RFEXEC_OUTPUT_NAME_LIST_H
 
 #include <stdint.h>
 
 #include "layers/core/memory.h"
-
-#define RFX_TEXT_END 2 /* bytes behind the text of rfx_text_read */
-
-/* Reads a regular file. *bytes: its size; a 0 follows. The text belongs to the caller.
- * INVALID_ARGUMENT: the file has more than `most` bytes; IO. `what` begins messages. */
-RFX_NODISCARD enum rfx_status rfx_text_read(struct rfx_memory *mem, const char *path,
-                                            const char *what, size_t most, char **text,
-                                            size_t *bytes, struct rfx_error *err);
 
 /* Reads all names of the file: printable text, each name followed by a 0. The text belongs to the
  * caller. *lines: their number. INVALID_ARGUMENT: the file has more than 1 MiB; IO. `what` begins
