@@ -128,11 +128,11 @@ enum { MOST_CHANNELS = 4096 };
 /* Members that all kinds share. */
 #define ANSWERS                                                                                \
     .samples = RFX_OUTPUT_ALL_SAMPLES, .most_channels = MOST_CHANNELS, .most_side = INT32_MAX, \
-    .takes = RFX_OUTPUT_TAKES_ANSWERS, .placed = true
+    .placed = true
 
 #define REGIONS_OR_BOXES                                                                         \
     .bytes = bytes, .write_row = write_row, .commit = commit, .free = free_writer, .take = take, \
-    .found = found, ANSWERS
+    .found = found, .takes = RFX_OUTPUT_TAKES_ANSWERS, ANSWERS
 
 const struct rfx_output_kind rfx_output_geojson = {.name = "GeoJSON",
                                                    .ends = {".geojson"},
@@ -169,7 +169,7 @@ const struct rfx_output_kind rfx_output_boxes_csv = {.name = "CSV of boxes",
                                                      REGIONS_OR_BOXES};
 
 /* A kind of points or summaries. */
-#define KIND(what, form, says, end)                             \
+#define KIND(what, form, says, end, more)                       \
     const struct rfx_output_kind rfx_output_##what##_##form = { \
         .name = says,                                           \
         .ends = {end},                                          \
@@ -180,8 +180,9 @@ const struct rfx_output_kind rfx_output_boxes_csv = {.name = "CSV of boxes",
         .commit = what##_commit,                                \
         .free = what##_free,                                    \
         .found = what##_found,                                  \
+        .takes = RFX_OUTPUT_TAKES_ANSWERS | (more),             \
         ANSWERS}
-KIND(points, geojson, "GeoJSON of points", ".points.geojson");
-KIND(points, csv, "CSV of points", ".points.csv");
-KIND(summary, json, "summary in JSON", ".summary.json");
-KIND(summary, csv, "summary in CSV", ".summary.csv");
+KIND(points, geojson, "GeoJSON of points", ".points.geojson", RFX_OUTPUT_TAKES_DISTANCE);
+KIND(points, csv, "CSV of points", ".points.csv", RFX_OUTPUT_TAKES_DISTANCE);
+KIND(summary, json, "summary in JSON", ".summary.json", RFX_OUTPUT_TAKES_AREAS);
+KIND(summary, csv, "summary in CSV", ".summary.csv", RFX_OUTPUT_TAKES_AREAS);

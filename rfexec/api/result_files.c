@@ -48,6 +48,8 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
                    file->agnostic != 0 || file->most_boxes != 0 || file->distance != 0;
     if (answers && (takes & RFX_OUTPUT_TAKES_ANSWERS) == 0)
         return "thresholds and other members of answers are for .geojson, .csv and .json";
+    if (file->distance != 0 && (takes & RFX_OUTPUT_TAKES_DISTANCE) == 0)
+        return "distance is for .points.geojson and .points.csv";
     return NULL;
 }
 

@@ -30,8 +30,10 @@ enum {
     RFX_OUTPUT_TAKES_OVERVIEWS = 4,
     RFX_OUTPUT_TAKES_NAMES = 8, /* names of channels */
     RFX_OUTPUT_TAKES_CHUNKS = 16,
-    RFX_OUTPUT_TAKES_ANSWERS = 32 /* thresholds and classes: the file has what was found in the map,
-                                     not the map */
+    RFX_OUTPUT_TAKES_ANSWERS = 32,  /* thresholds and classes: the file has what was found in the
+                                       map, not the map */
+    RFX_OUTPUT_TAKES_DISTANCE = 64, /* of points */
+    RFX_OUTPUT_TAKES_AREAS = 128    /* areas and bins of summaries */
 };
 
 /* A kind of file: its names, what it can hold, and how its rows are written. To add a kind, write a

@@ -51,6 +51,12 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options,
     if ((takes & RFX_OUTPUT_TAKES_ANSWERS) == 0 && of_answers(&options->answer))
         return "answer options are for --regions, --points, --summary and --boxes, or for -o that "
                "ends in .geojson, .csv or .json";
+    if ((takes & RFX_OUTPUT_TAKES_DISTANCE) == 0 && options->answer.distance != 0)
+        return "--distance is for --points, or for -o that ends in .points.geojson or .points.csv";
+    if ((takes & RFX_OUTPUT_TAKES_AREAS) == 0 &&
+        (options->answer.within != NULL || options->answer.bins.n != 0))
+        return "--within and --bins are for --summary, or for -o that ends in .summary.json or "
+               ".summary.csv";
     return NULL;
 }
 
@@ -276,6 +282,8 @@ static bool writes_files(const struct rfx_cli_run_options *options) {
 static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
     const struct rfx_cli_answer_options *answer = &options->output.answer;
     unsigned takes = rfx_cli_answers_any(answer) ? RFX_OUTPUT_TAKES_ANSWERS : 0;
+    if (answer->points != NULL) takes |= RFX_OUTPUT_TAKES_DISTANCE;
+    if (answer->summary != NULL) takes |= RFX_OUTPUT_TAKES_AREAS;
     bool named;
     for (int k = 0; k < graph->n_outputs; ++k) {
         const char *path = path_of(graph, options, k, &named);

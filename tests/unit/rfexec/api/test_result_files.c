@@ -227,7 +227,8 @@ static void wrong_files_are_refused(void **state) {
                            points = result_file(0, PATH ".points.csv"),
                            far = result_file(0, PATH ".points.csv"),
                            distant = result_file(0, PATH ".npy"),
-                           range = result_file(0, PATH ".tif"), unset = result_file(0, PATH ".npy");
+                           apart = result_file(0, PATH ".csv"), range = result_file(0, PATH ".tif"),
+                           unset = result_file(0, PATH ".npy");
     tile.tile = 24;
     cog.cog = 1;
     packed.compression = "zstd";
@@ -236,7 +237,7 @@ static void wrong_files_are_refused(void **state) {
     range.low = 1.0f;
     unset.size = 8;
     far.distance = -1;
-    distant.distance = 3;
+    distant.distance = apart.distance = 3;
     expect_refused(net, twice, 2, "n_files 2");
     expect_refused(net, NULL, 1, "files is NULL and n_files 1");
     expect_refused(net, &none, 1, "no path");
@@ -252,6 +253,7 @@ static void wrong_files_are_refused(void **state) {
     expect_refused(net, &points, 1, "points need a threshold");
     expect_refused(net, &far, 1, "distance is 0 to");
     expect_refused(net, &distant, 1, "members of answers");
+    expect_refused(net, &apart, 1, "distance is for .points");
     assert_int_equal(access(PATH ".npy", F_OK), -1);
     rfx_network_free(net);
 }
