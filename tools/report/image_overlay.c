@@ -343,9 +343,9 @@ static enum rfx_status open_map(struct rfx_overlay *o, struct rfx_error *err) {
     const struct rfx_cli_report_options *report = &o->options->report;
     if (o->choice.output < 0) return RFX_OK;
     struct rfx_tensor values = rfx_tensor_nhwc(1, map_of(o)->h, map_of(o)->w);
-    const char *beside = report->overlay != NULL  ? report->overlay
-                         : report->viewer != NULL ? report->viewer
-                                                  : report->page;
+    const char *beside = report->overlay != NULL ? report->overlay
+                         : o->viewer != NULL     ? rfx_image_viewer_path(o->viewer)
+                                                 : report->page;
     enum rfx_status status = find_places(o, err);
     return status == RFX_OK ? rfx_output_spool_open(o->mem, beside, &values, &o->spool, err)
                             : status;

@@ -123,6 +123,10 @@ void rfx_image_viewer_free(struct rfx_image_viewer *v) {
     rfx_memory_release(v->mem, v);
 }
 
+const char *rfx_image_viewer_path(const struct rfx_image_viewer *v) {
+    return v->path;
+}
+
 enum rfx_status rfx_image_viewer_image(struct rfx_image_viewer *v, const float *colours,
                                        struct rfx_error *err) {
     const struct rfx_value_range all = {0.0, 255.0};

@@ -34,6 +34,9 @@ RFX_NODISCARD enum rfx_status rfx_image_viewer_open(const struct rfx_cli_run_opt
                                                     struct rfx_image_viewer **out,
                                                     struct rfx_error *err);
 
+/* Returns the path that the folder will have, without '/' at its end. */
+const char *rfx_image_viewer_path(const struct rfx_image_viewer *viewer);
+
 /* Adds the next row of the image. colours: [w, 3], 0 to 255. */
 RFX_NODISCARD enum rfx_status rfx_image_viewer_image(struct rfx_image_viewer *viewer,
                                                      const float *colours, struct rfx_error *err);
