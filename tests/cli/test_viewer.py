@@ -158,6 +158,9 @@ def check_answers():
     assert view["layers"][0] == {"files": "image", "title": "image", "shows": "in.png"}
     assert view["layers"][1]["shows"].startswith("regions of 'defects'")
     assert view["map"] is None and view["metres"] is None
+    _, high, tile = read_png(read_bytes("seen/map_files/%d/0_0.png" % (view["levels"] - 1)), 4)
+    # half transparent, as inside of regions: their outlines are lines of the page
+    assert {a for line in tile for a in line[3::4]} == {0, 128} and high == TILE
     page = read_bytes("seen/index.html").decode()
     assert page.startswith("<!DOCTYPE html>") and page.endswith("</html>\n")
     assert "http" not in page and "fetch(" not in page and "import" not in page
@@ -250,6 +253,18 @@ def check_refusals():
     assert not os.path.exists("seen")
 
 
+def check_budget():
+    """A run in the smallest budget that is named for it, with rows that are long beside the image."""
+    shown = ("--overlay-of", "labels", "--viewer", "seen", "-j", "1", "--json")
+    for size in ("96x6000", "700x64"):
+        done = run("run", model, "synthetic:" + size, "--memory", "1MiB", *shown, code=4)
+        smallest = json.loads(done.stdout)["smallest_bytes"]
+        done = run("run", model, "synthetic:" + size, "--memory", str(smallest), *shown)
+        peak = json.loads(done.stdout)["measured"]["peak_rss_bytes"]
+        assert peak <= smallest, (size, peak, smallest)
+        shutil.rmtree("seen")
+
+
 def check_signal():
     """A run that is stopped while it writes tiles leaves nothing."""
     before = set(os.listdir("."))
@@ -271,5 +286,6 @@ check_tiles(30, 1030)
 check_answers()
 check_places()
 check_refusals()
+check_budget()
 check_signal()
 print("test_viewer: tiles, answers, places, refusals")
