@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "layers/core/descriptor.h"
 #include "rfexec/answers/boxes.h"
@@ -58,7 +59,7 @@ int rfx_image_viewer_check(const struct rfx_cli_run_options *options) {
         const char *path = geojson_of(options, drawn[i].answer);
         const char *end = path != NULL ? strrchr(path, '.') : NULL;
         if (path == NULL) continue;
-        if (end != NULL && strcmp(end, ".geojson") == 0 && rfx_output_file_is_regular(path))
+        if (end != NULL && strcasecmp(end, ".geojson") == 0 && rfx_output_file_is_regular(path))
             continue;
         rfx_cli_message("--viewer draws the %s of a file .geojson: --%s '%s' is none",
                         drawn[i].name, drawn[i].name, path);
