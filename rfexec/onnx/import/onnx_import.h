@@ -301,6 +301,10 @@ int rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map);
 /* Returns rfx_onnx_channels_last(ctx, map) if `last` is true, else the map itself. */
 int rfx_onnx_ordered(struct rfx_onnx_import *ctx, int map, bool last);
 
+/* Returns a map of the channels that `p` describes, if it is a tensor (1, channels, h, w) of some
+ * channels of a map; else -1. */
+int rfx_onnx_channels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p);
+
 /* Creates the tensor that `p` describes, and returns its node (onnx_import_matmul.c). */
 int rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p);
 

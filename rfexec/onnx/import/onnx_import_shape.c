@@ -215,9 +215,16 @@ static int emit_transpose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x
     bool last = rank == 4 && memcmp(perm, to_last, sizeof to_last) == 0;
     bool first = rank == 4 && memcmp(perm, to_first, sizeof to_first) == 0;
     if (behind >= 0 && first) return behind;
+    struct rfx_pixels p;
+    bool described = first && x.node >= 0 && rfx_pixels_of(ctx->graph, x.node, &p);
+    if (described) { /* if it is no map, it may become one again */
+        rfx_pixels_transpose(&p, perm);
+        int channels = rfx_onnx_channels(ctx, &p);
+        if (channels >= 0 || rfx_onnx_failed(ctx)) return channels;
+    }
     if (last && t.layout == RFX_LAYOUT_NHWC)
         node.op = RFX_OP_NHWC_AS_PLAIN;
-    else if (first && t.layout == RFX_LAYOUT_PLAIN && t.shape.dims[0] == 1)
+    else if (first && !described && t.layout == RFX_LAYOUT_PLAIN && t.shape.dims[0] == 1)
         node.op = RFX_OP_PLAIN_AS_NHWC;
     else
         x.node = rfx_onnx_plain(ctx, x);
