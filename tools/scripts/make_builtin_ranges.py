@@ -105,7 +105,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--check", type=pathlib.Path, metavar="FILE")
     parser.add_argument("networks", nargs="*", help="of the check (all)")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         lists = [pictures(folder, *size) for size in SIZES]
