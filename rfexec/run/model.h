@@ -11,7 +11,7 @@ struct rfx_load_options {
     struct rfx_fit_size fit;   /* padding of images whose size the network does not take */
     uint64_t seed;             /* seed for the weights of built-ins */
     enum rfx_conv_choice conv; /* the code that computes convolutions */
-    enum rfx_int8_choice int8; /* the arithmetic of 8-bit networks; model files only */
+    enum rfx_int8_choice int8; /* the arithmetic of 8-bit networks */
     bool dequantize; /* outputs of bytes with a known scale become float32; model files only */
     const struct rfx_fuse_options *fuse; /* NULL: fuse everything */
     const char *const *keep; /* names of tensors that become outputs: see keep_tensors.h */
@@ -91,7 +91,8 @@ struct rfx_builtin {
 };
 
 /* Returns the table of built-ins; *count receives its length. A suffix such as in
- * "mobilenet_v2:0.5" sets the width multiplier. */
+ * "mobilenet_v2:0.5" sets the width multiplier; ":int8" is the network on bytes, for those that the
+ * table has with this suffix. */
 const struct rfx_builtin *rfx_builtin_list(int *count);
 
 /* Returns whether `name` (with or without suffix) is a built-in. */
@@ -101,4 +102,10 @@ bool rfx_builtin_exists(const char *name);
 RFX_NODISCARD enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,
                                                 const struct rfx_load_options *options,
                                                 struct rfx_graph **out, struct rfx_error *err);
+
+/* Writes a built-in network as an ONNX file, as rfx_onnx_export. Only in builds with built-in
+ * networks. */
+RFX_NODISCARD enum rfx_status rfx_builtin_export(struct rfx_memory *mem, const char *name,
+                                                 const struct rfx_load_options *options,
+                                                 const char *path, struct rfx_error *err);
 #endif

@@ -69,8 +69,11 @@ if(rfx_missing)
   list(JOIN rfx_missing ", " rfx_words)
   message(STATUS "librfexec alone is built: the program and the tests need what is OFF, ${rfx_words}")
 endif()
-if(NOT RFX_BUILD_PROGRAM) # what only the program calls
-  list(APPEND RFX_LEFT_OUT /image_pages.c /onnx/export/)
+if(NOT RFX_BUILD_PROGRAM) # what only the program calls, and built-in networks on bytes
+  list(APPEND RFX_LEFT_OUT /image_pages.c)
+  if(NOT RFX_WITH_BUILTINS)
+    list(APPEND RFX_LEFT_OUT /onnx/export/ rfexec/quantise/)
+  endif()
 endif()
 foreach(what "TESTS;the tests" "MPI;rfexec-mpi where MPI is found" "DEMO;the programs of tools/demo.sh")
   list(POP_FRONT what name)

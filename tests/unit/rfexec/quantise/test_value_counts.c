@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/support/test_util.h"
-#include "tools/quantise/value_counts.h"
+#include "rfexec/quantise/value_counts.h"
 
 static uint64_t bins[RFX_VALUE_BINS];
 

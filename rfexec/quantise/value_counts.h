@@ -4,8 +4,8 @@
  * the mantissa: its width is at most 1/64 of its values. So the bins need no range that is known
  * beforehand, every value has its bin on every machine, and counts of parts of a job add up
  * exactly, in any order. */
-#ifndef RFX_TOOLS_QUANTISE_VALUE_COUNTS_H
-#define RFX_TOOLS_QUANTISE_VALUE_COUNTS_H
+#ifndef RFX_RFEXEC_QUANTISE_VALUE_COUNTS_H
+#define RFX_RFEXEC_QUANTISE_VALUE_COUNTS_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,11 +3,11 @@
  * Convolutions, Gemm, additions and products of two maps, means and Concat are computed on
  * integers; their inputs and results are stored as bytes. Everything else stays in float32, between
  * conversions; operators that only move or choose elements pass bytes on. */
-#ifndef RFX_TOOLS_QUANTISE_QUANTISER_H
-#define RFX_TOOLS_QUANTISE_QUANTISER_H
+#ifndef RFX_RFEXEC_QUANTISE_QUANTISER_H
+#define RFX_RFEXEC_QUANTISE_QUANTISER_H
 
 #include "rfexec/onnx/export/quantisation.h"
-#include "tools/quantise/value_counts.h"
+#include "rfexec/quantise/value_counts.h"
 
 struct rfx_quantiser_request {
     struct rfx_range_request range;

@@ -1,5 +1,5 @@
 /* Counts of values in bins, and ranges taken from them. */
-#include "tools/quantise/value_counts.h"
+#include "rfexec/quantise/value_counts.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* The choice of integers in a network, and their scales. */
-#include "tools/quantise/quantiser.h"
+#include "rfexec/quantise/quantiser.h"
 
 #include <math.h>
 #include <string.h>
@@ -199,8 +199,12 @@ static enum rfx_status find_magnitudes(const struct rfx_graph *graph, const stru
         int64_t n = weight->elems - first < PIECE ? weight->elems - first : PIECE;
         enum rfx_status status = rfx_weight_read(weight, first, n, values, err);
         if (status != RFX_OK) return status;
-        for (int64_t i = 0; i < n; i++) {
-            int64_t c = (first + i) / layer->block % layer->channels;
+        int64_t c = first / layer->block % layer->channels, place = first % layer->block;
+        for (int64_t i = 0; i < n; i++, place++) {
+            if (place == layer->block) {
+                place = 0;
+                c = c + 1 == layer->channels ? 0 : c + 1;
+            }
             float value = factors != NULL ? values[i] * factors[c] : values[i];
             if (!isfinite(value))
                 return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
