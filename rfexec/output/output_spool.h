@@ -32,6 +32,11 @@ RFX_NODISCARD enum rfx_status rfx_output_spool_write(struct rfx_output_spool *sp
 RFX_NODISCARD enum rfx_status rfx_output_spool_read(struct rfx_output_spool *spool, int64_t y,
                                                     void *row, struct rfx_error *err);
 
+/* Reads `cols` columns of row y from column x on. */
+RFX_NODISCARD enum rfx_status rfx_output_spool_read_part(struct rfx_output_spool *spool, int64_t y,
+                                                         int64_t x, int64_t cols, void *part,
+                                                         struct rfx_error *err);
+
 /* Closes and frees; NULL is fine. */
 void rfx_output_spool_free(struct rfx_output_spool *spool);
 #endif

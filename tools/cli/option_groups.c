@@ -362,9 +362,9 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 
 /* Options that do not go with --part and --part-rect, which write the samples of one output to a
  * .npy file. */
-#define NOT_OF_PART                                                                              \
-    "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog "      \
-    "channel-names zarr-chunk zarr-compress zarr-format regions points summary boxes threshold " \
+#define NOT_OF_PART                                                                                \
+    "keep dump report viewer overlay top labels bits range tiff-tile tiff-compress overviews cog " \
+    "channel-names zarr-chunk zarr-compress zarr-format regions points summary boxes threshold "   \
     "distance bins within"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
@@ -386,8 +386,9 @@ static const struct rfx_cli_option part_rows[] = {
     RFX_CLI_OPTION(rfx_cli_part_options, "mask", TEXT, mask, "FILE",
                    "image that is laid over the output; where it is 0 nothing is computed and 0 "
                    "(or the no-data value) is written",
-                   .excludes = "part part-rect states list keep dump top labels report overlay "
-                               "regions points summary boxes plan untiled tiles split bands"),
+                   .excludes =
+                       "part part-rect states list keep dump top labels report viewer overlay "
+                       "regions points summary boxes plan untiled tiles split bands"),
 };
 GROUP(rfx_cli_part_group, rfx_cli_heading_parts, part_rows);
 
@@ -399,7 +400,7 @@ static const struct rfx_cli_option list_rows[] = {
         "instead of INPUT: run on the images whose paths this file has, one a line (- "
         "for standard input); each image has a result file",
         .needs = "out-dir",
-        .excludes = "output report overlay dump top labels regions points summary boxes"),
+        .excludes = "output report viewer overlay dump top labels regions points summary boxes"),
     RFX_CLI_OPTION(rfx_cli_list_options, "out-dir", TEXT, out_dir, "DIR",
                    "folder of the results, each named as its image with .npy or the end of --as",
                    .needs = "list"),
@@ -431,13 +432,16 @@ static const struct rfx_cli_option classes_rows[] = {
 };
 GROUP(rfx_cli_classes_group, rfx_cli_heading_report, classes_rows);
 
-#define OF_OVERLAY .needs = "overlay report"
+#define OF_OVERLAY .needs = "overlay report viewer"
 
 static const struct rfx_cli_option pictures_rows[] = {
     RFX_CLI_OPTION(rfx_cli_report_options, "report", RESULT, page, "FILE.html",
                    "write a page about the run: charts of plan, memory and time, previews of the "
                    "outputs, and the input with one output over it",
                    .ends = ".html .htm"),
+    RFX_CLI_OPTION(rfx_cli_report_options, "viewer", TEXT, viewer, "DIR",
+                   "write a folder with a page, index.html, that shows the input at any size as "
+                   "tiles, with an output over it and the --regions, --points and --boxes"),
     RFX_CLI_OPTION(
         rfx_cli_report_options, "overlay", RESULT, overlay, "FILE",
         "write the input with an output over it, half transparent, as .png or .tif; with "

@@ -22,7 +22,8 @@ struct run {
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
     struct rfx_html_report page; /* page of --report; zeros: none */
-    struct rfx_overlay overlay; /* overlay of --overlay, or a small one for --report; zeros: none */
+    struct rfx_overlay overlay;  /* of --overlay and --viewer, or a small one for --report; zeros:
+                                    none */
 };
 
 /* Returns the number of image rows for the progress bar, or 0 when the plan does not stream rows.
@@ -113,6 +114,7 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
 }
 
 static int print_result(const struct run *run) {
+    const struct rfx_cli_report_options *report = &run->asked.options->report;
     struct rfx_run_result result = {
         .options = run->asked.options,
         .graph = run->asked.job.graph,
@@ -120,7 +122,7 @@ static int print_result(const struct run *run) {
         .report = &run->report,
         .outputs = &run->outputs,
         .classes = &run->classes,
-        .overlay = run->asked.options->report.overlay != NULL ? &run->overlay : NULL};
+        .overlay = report->overlay != NULL || report->viewer != NULL ? &run->overlay : NULL};
     return rfx_run_result_print(&result);
 }
 
@@ -170,7 +172,7 @@ const struct rfx_cli_command rfx_cmd_run = {
     .name = "run",
     .args =
         "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--part I/N] [--report FILE.html] "
-        "[--overlay FILE] [--top K --labels FILE] [--json]\n"
+        "[--overlay FILE] [--viewer DIR] [--top K --labels FILE] [--json]\n"
         "       rfexec run MODEL --list FILE --out-dir DIR [--as KIND] [--table FILE.csv] "
         "[--resume] "
         "[PLAN OPTIONS] [--json]",
@@ -200,7 +202,9 @@ const struct rfx_cli_command rfx_cmd_run = {
         "contents (below 3 MiB for most networks) count against the budget. --overlay draws\n"
         "the boxes of --boxes, the outlines of --regions, labels (label 0 is clear) or the values\n"
         "of a channel (small values are clear) over the input, at full size, row by row and\n"
-        "within the budget. It needs 4 bytes of disk space for each pixel of the map.\n"
+        "within the budget. It needs 4 bytes of disk space for each pixel of the map. --viewer\n"
+        "writes the same as a folder of tiles, whose page index.html shows images of any size in\n"
+        "a browser, without a network connection: drag to move, turn the wheel to zoom.\n"
         "\n"
         "--part 2/4 computes the second quarter of the output's rows and only what these rows\n"
         "need. -o PART.npy gets a JSON file beside it that describes the run; 'rfexec merge' puts\n"
@@ -218,6 +222,7 @@ const struct rfx_cli_command rfx_cmd_run = {
         "rfexec run net.onnx photo.png --memory 64MiB -o map.npy --report report.html\n"
         "rfexec run segment.onnx scan.tif --memory 256MiB --overlay seen.png\n"
         "rfexec run detect.onnx scene.tif --memory 256MiB --boxes out.json --overlay seen.png\n"
+        "rfexec run segment.onnx slide.svs --memory 1GiB --regions cells.geojson --viewer seen\n"
         "rfexec run retinanet.onnx street.jpg --boxes out.json --head retinanet.json\n"
         "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
         "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n"

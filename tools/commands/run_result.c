@@ -98,9 +98,14 @@ static int print_json(const struct rfx_run_result *run) {
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
-        (void)json_object_set_new(
-            document, "overlay",
-            json_pack("{s:s, s:s}", "file", options->report.overlay, "shows", text));
+        if (options->report.overlay != NULL)
+            (void)json_object_set_new(
+                document, "overlay",
+                json_pack("{s:s, s:s}", "file", options->report.overlay, "shows", text));
+        if (options->report.viewer != NULL)
+            (void)json_object_set_new(
+                document, "viewer",
+                json_pack("{s:s, s:s}", "folder", options->report.viewer, "shows", text));
     }
     if (run->classes->count > 0) (void)json_object_set_new(document, "top", top_json(run->classes));
     return rfx_report_print(document);
@@ -167,7 +172,8 @@ static int print_text(const struct rfx_run_result *run) {
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
-        printf("overlay    %s\n", text);
+        if (run->options->report.overlay != NULL) printf("overlay    %s\n", text);
+        if (run->options->report.viewer != NULL) printf("viewer     %s\n", text);
     }
     if (rfx_builtin_exists(run->options->words.args[0]))
         printf(
