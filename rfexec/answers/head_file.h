@@ -3,6 +3,8 @@
 #ifndef RFX_RFEXEC_ANSWERS_HEAD_FILE_H
 #define RFX_RFEXEC_ANSWERS_HEAD_FILE_H
 
+#include <jansson.h>
+
 #include "layers/core/memory.h"
 #include "rfexec/output/detector.h"
 
@@ -19,4 +21,12 @@ RFX_NODISCARD enum rfx_status rfx_head_file_read(struct rfx_memory *mem, const c
 RFX_NODISCARD enum rfx_status rfx_head_file_parse(struct rfx_memory *mem, const char *text,
                                                   size_t length, const char *name,
                                                   struct rfx_detector *out, struct rfx_error *err);
+
+/* The same from a JSON value. */
+RFX_NODISCARD enum rfx_status rfx_head_file_take(json_t *root, const char *name,
+                                                 struct rfx_detector *out, struct rfx_error *err);
+
+/* Returns a new JSON value from which rfx_head_file_take reads the same description; equal
+ * descriptions give equal values. NULL: no memory. */
+json_t *rfx_head_file_json(const struct rfx_detector *head);
 #endif

@@ -259,7 +259,7 @@ static const struct rfx_cli_option detector_rows[] = {
                    "yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
                    "fit); or a file that describes a head that is not known, such as that of SSD, "
                    "RetinaNet or FCOS (docs/answers.md)",
-                   .needs = "boxes output as"),
+                   .needs = "boxes output as parts"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "class-count", COUNT, class_count, "N",
                    "number of classes, where further channels, of masks or key points, are behind "
                    "them (default: all channels behind the box are classes)",
