@@ -117,6 +117,7 @@ class ResultFile(ctypes.Structure):
         ("bins", c_int64),
         ("bins_low", c_double),
         ("bins_high", c_double),
+        ("simplify", c_double),
     ]
 
 

@@ -61,6 +61,8 @@ class File:
             it, and the first of equal ones; 0: 1.
         within: of summaries: a GeoJSON file of polygons in which pixels are counted once more.
         bins: of summaries: (n, lowest, highest): a histogram of the values with n bins.
+        simplify: of regions in .geojson: polygons have fewer points, at most so many pixels of the map from
+            the exact ones, up to 0.7; neighbours keep their common edges. 0: they are exact.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -88,6 +90,7 @@ class File:
     distance: int = 0
     within: Union[None, str, os.PathLike[str]] = None
     bins: Optional[tuple[int, float, float]] = None
+    simplify: float = 0.0
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -167,6 +170,7 @@ def _fill_answers(at: Any, file: File) -> Any:
             raise UsageError(f"bins is {file.bins}: (number, lowest, highest)")
         at.bins = c_number(file.bins[0], "bins")
         at.bins_low, at.bins_high = map(float, file.bins[1:])
+    at.simplify = float(file.simplify)
     return kept
 
 

@@ -563,6 +563,7 @@ class Network(Held):
         classes: Union[None, str, os.PathLike[str]] = None,
         coordinates: str = "auto",
         answer_memory: int = 0,
+        simplify: float = 0.0,
         **run: Any,
     ) -> dict[str, Any]:
         """Runs the network on one image and returns the connected regions of a map.
@@ -570,7 +571,8 @@ class Network(Held):
         Args:
             image: as in run().
             output: the map; None: the only output.
-            threshold, corners, all_labels, min_area, classes, coordinates, answer_memory: as in File.
+            threshold, corners, all_labels, min_area, classes, coordinates, answer_memory, simplify: as in
+                File.
             run: memory, threads and other arguments of run().
 
         Returns:
@@ -582,6 +584,7 @@ class Network(Held):
         """
         file: dict[str, Any] = {"threshold": threshold, "corners": corners, "all_labels": all_labels}
         file.update(min_area=min_area, classes=classes, coordinates=coordinates, answer_memory=answer_memory)
+        file.update(simplify=simplify)
         return answers.regions(self, image, output, file, run)
 
     def points(

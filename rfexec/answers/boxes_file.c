@@ -9,7 +9,7 @@
 #include "rfexec/answers/box_head.h"
 #include "rfexec/answers/box_points.h"
 #include "rfexec/answers/detector_boxes.h"
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 
 struct rfx_boxes_file {
     struct rfx_memory *mem;

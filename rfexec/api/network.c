@@ -14,11 +14,11 @@
 #include "layers/core/float_env.h"
 #include "layers/graph/graph.h"
 #include "rf_analysis/part_graph.h"
-#include "rfexec/answers/head_file.h"
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/job.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/fingerprint.h"
+#include "rfexec/output/head_file.h"
 #include "rfexec/run/model.h"
 
 struct rfx_network {

@@ -47,7 +47,7 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
                    file->answer_bytes != 0 || file->head != NULL ||
                    file->score != RFX_ANSWER_SCORE || file->overlap != RFX_ANSWER_OVERLAP ||
                    file->agnostic != 0 || file->most_boxes != 0 || file->distance != 0 ||
-                   file->within != NULL || file->bins != 0;
+                   file->within != NULL || file->bins != 0 || file->simplify != 0;
     if (answers && (takes & RFX_OUTPUT_TAKES_ANSWERS) == 0)
         return "thresholds and other members of answers are for .geojson, .csv and .json";
     if (file->distance != 0 && (takes & RFX_OUTPUT_TAKES_DISTANCE) == 0)
@@ -94,6 +94,7 @@ static struct rfx_answer_options answer_of(const struct rfx_result_file *file, b
         .all_labels = file->all_labels != 0,
         .least_area = file->least_area,
         .distance = file->distance,
+        .tolerance = file->simplify,
         .within = file->within,
         .bins = {file->bins, file->bins_low, file->bins_high},
         .head = file->head,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 
 json_t *rfx_shard_head_json(const struct rfx_graph *graph) {
     const struct rfx_output *output = NULL;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
 

@@ -337,6 +337,10 @@ static const struct rfx_cli_option answers_rows[] = {
                    "pixels of a region are connected by their sides, or by sides and corners "
                    "(default 4)",
                    OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "simplify", NUMBER, tolerance, "T",
+                   "draw the polygons of regions with fewer points, at most T pixels of the map "
+                   "from the exact ones (up to 0.7); neighbours keep their common edges",
+                   OF_ANSWER),
     RFX_CLI_OPTION(rfx_cli_answer_options, "min-area", COUNT, least_area, "N",
                    "leave out regions of fewer than N pixels of the map", .most = INT64_MAX,
                    OF_ANSWER),

@@ -423,6 +423,8 @@ struct rfx_result_file {
                            none */
     int64_t bins;       /* bins of a histogram of the values, up to 65,536; 0: none */
     double bins_low, bins_high; /* ends of the histogram */
+    double simplify; /* regions in .geojson: polygons have fewer points, at most so many pixels of
+                        the map from the exact ones, up to 0.7; 0: they are exact */
 };
 
 /* Sets every member to its default. `size`: sizeof *file. */

@@ -1,5 +1,5 @@
 /* Members of head files, each checked where it is read; then what must fit together. */
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 
 #include <math.h>
 #include <stdio.h>

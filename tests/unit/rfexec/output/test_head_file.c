@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 
 static enum rfx_status parse(const char *text, struct rfx_detector *head, struct rfx_error *err) {
     struct rfx_memory *mem = rfx_memory_create(0);
