@@ -18,5 +18,6 @@ echo '{"outputs": [{"names": ["output0"], "axes": "v n", "values": ["box", "scor
     "decode": "centre"}' >head.json
 kind=json same 3 yolov8n synthetic:96x128 --head head.json
 kind=geojson same 3 fsrcnn synthetic:83x61
+kind=geojson same 2 fsrcnn synthetic:83x61 --threshold 0 --simplify 0.5
 kind=points.csv same 3 fsrcnn synthetic:83x61 --threshold 0 --distance 2
 kind=summary.json same 2 fsrcnn synthetic:83x61 --threshold 0

@@ -60,6 +60,12 @@ static const struct rfx_output_kind *kind_of(const struct asked *asked) {
     return alike;
 }
 
+void rfx_cli_answers_notice(const struct rfx_found *found) {
+    if (found->empty_areas > 0)
+        rfx_cli_message("--within: %lld of %lld areas hold the centre of no pixel",
+                        (long long)found->empty_areas, (long long)found->areas);
+}
+
 bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options) {
     return options->regions != NULL || options->points != NULL || options->summary != NULL ||
            options->boxes != NULL;

@@ -74,6 +74,9 @@ RFX_NODISCARD enum rfx_status rfx_cli_answers_finish(struct rfx_cli_answers *ans
                                                      struct rfx_cli_progress *progress,
                                                      struct rfx_error *err);
 
+/* Says how many areas of --within hold no pixel, if there are any. */
+void rfx_cli_answers_notice(const struct rfx_found *found);
+
 /* Returns whether one of the options is given. */
 bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options);
 

@@ -369,7 +369,7 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 #define NOT_OF_PART                                                                              \
     "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog "      \
     "channel-names zarr-chunk zarr-compress zarr-format regions points summary boxes threshold " \
-    "distance bins within"
+    "distance bins within simplify"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {

@@ -7,6 +7,7 @@
 #include "rfexec/shards/shard_head.h"
 #include "rfexec/shards/shard_merge.h"
 #include "rfexec/shards/shard_rounds.h"
+#include "tools/cli/answers.h"
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
@@ -40,6 +41,7 @@ static int print_shards(const struct rfx_shards *shards, const struct rfx_merge_
     const struct rfx_shape *shape = rfx_shards_shape(shards);
     char hash[RFX_FINGERPRINT_CHARS], text[96], peak[RFX_HUMAN_CHARS];
     rfx_shards_hash(shards, hash);
+    rfx_cli_answers_notice(&shards->answers);
     if (options->json)
         return rfx_report_print(json_pack(
             "{s:i, s:s, s:i, s:O, s:{s:s, s:o, s:s}, s:o*, s:{s:I}}", "schema", RFX_JSON_SCHEMA,
