@@ -9,6 +9,7 @@
 #include "rfexec/answers/box_head.h"
 #include "rfexec/answers/box_points.h"
 #include "rfexec/answers/detector_boxes.h"
+#include "rfexec/output/head_file.h"
 
 struct rfx_boxes_file {
     struct rfx_memory *mem;
@@ -79,6 +80,11 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: boxes may overlap by a share of 0 to 1, not %g", path, overlap);
     const char *joined = format->stored.head, *asked = format->answer.head;
+    if (asked != NULL && rfx_head_is_file(asked) && format->stored.detector == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: boxes: no head file has joined this output; '%.100s' must be given "
+                        "when the network is loaded",
+                        path, asked);
     if (joined != NULL && asked != NULL && format->stored.detector == NULL &&
         strcasecmp(joined, asked) != 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,

@@ -25,8 +25,8 @@ struct rfx_answer_bins {
 #define RFX_ANSWER_MOST_BINS 65536
 
 struct rfx_answer_options { /* zeros are the defaults, but for score and overlap */
-    const char *names; /* path of a file with a class name a line; borrowed while the file is
-                          opened; NULL: none */
+    const char *names;      /* path of a file with a class name a line; borrowed while the file is
+                               opened; NULL: none */
     size_t most_bytes; /* for regions that are open at a time, and for areas with their counts; 0:
                           no limit, and RFX_ANSWER_BYTES are planned for regions */
     enum rfx_answer_coordinates coordinates;
@@ -39,6 +39,7 @@ struct rfx_answer_options { /* zeros are the defaults, but for score and overlap
     bool corners;            /* pixels that touch at corners are connected too */
     bool all_labels;         /* label 0 is no background (without a threshold) */
     int64_t least_area;      /* in pixels of the map; smaller regions are left out */
+    double tolerance;        /* of polygons' points, in pixels of the map (region_simplify.h) */
     /* Points of maps (peaks.h), which need a threshold. */
     int64_t distance; /* of peaks, in pixels of the map; 0: RFX_ANSWER_DISTANCE */
     /* Areas in which pixels are counted once more, for summaries (areas_file.h). */

@@ -21,6 +21,7 @@ struct rfx_found {
     const struct rfx_box *boxes; /* of boxes: all of them, by falling score (boxes.h) */
     const char *names; /* of boxes: names of classes as rfx_names_read makes them; NULL: none */
     int64_t n_names;
+    int64_t areas, empty_areas; /* of "summary": areas, and those that hold no pixel */
 };
 
 /* The options of the command line that a kind of file supports. */

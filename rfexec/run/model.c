@@ -80,7 +80,7 @@ enum rfx_status rfx_model_finish(struct rfx_graph *graph, const struct rfx_load_
     if (status == RFX_OK && options->detector != NULL)
         status = rfx_graph_join_detector(graph, options->detector, options->head_only, err);
     else if (status == RFX_OK && options->join_heads)
-        status = rfx_graph_join_heads(graph, err);
+        status = rfx_graph_join_heads(graph, options->head_only, err);
     if (status == RFX_OK)
         status = rfx_graph_keep(graph, options->keep, options->n_keep, options->keep_how, err);
     if (status == RFX_OK && options->class_map) status = rfx_class_map_keep(graph, err);

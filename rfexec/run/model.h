@@ -20,9 +20,9 @@ struct rfx_load_options {
     bool class_map;    /* the map of a class-activation map becomes an output: see class_map.h */
     bool join_heads;   /* outputs of a detector's head are joined to one more (join_heads.h) */
     /* Description of the head whose outputs are joined in place of those that join_heads.h knows;
-     * NULL: none. head_only: as in join_detector.h. */
+     * NULL: none. */
     const struct rfx_detector *detector;
-    bool head_only;
+    bool head_only;      /* joined outputs are no outputs any more ("only" of both headers) */
     size_t memory_bytes; /* budget of the process that loads a model file; 0: none */
 };
 

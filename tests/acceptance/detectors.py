@@ -9,7 +9,7 @@ For each network of tools/scripts/export_detectors.py and each size:
    the same run writes: number, order and every bit;
 3. the tensor agrees with ONNX Runtime within 1e-2 of its largest magnitude;
 4. the file of boxes has the same bytes under every plan (untiled, bands, tiles, the least memory that
-   the planner names) and with one to three threads.
+   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged.
 
 --models DIR: the same for yunet_n_dynamic.onnx (public repository ShiqiYu/libfacedetection.train) and
 version-RFB-640.onnx (Linzaer/Ultra-Light-Fast-Generic-Face-Detector-1MB, one size), whichever are there.
@@ -108,7 +108,8 @@ def compare(program, model, head, image, size, work):
     least, words = smallest(program, model, image, other)
     if least is None:
         return say(False, name, f"no least budget in: {words[:300]}")
-    return same_plans(program, model, image, name, first, other, [*PLANS[1:], least]) and good
+    good = same_plans(program, model, image, name, first, other, [*PLANS[1:], least]) and good
+    return same_parts(program, model, image, name, first, work) and good
 
 
 def same_plans(program, model, image, name, first, other, plans, *asked):
@@ -120,6 +121,48 @@ def same_plans(program, model, image, name, first, other, plans, *asked):
             wrong = f"{plan}: another file of boxes"
         good = (not wrong or say(False, name, wrong)) and good
     return say(good, name, f"the same file under {len(plans)} other plans, the last one {plans[-1]}")
+
+
+def merge(program, work, end, *asked):
+    """Merges the files part*<end> of the folder to one; returns an error's words, or None."""
+    files = sorted(work.glob(f"part*{end}"))
+    code, _, words = call(program, "merge", *files, *asked)
+    return None if code == 0 else f"merge: exit {code}: {words[:300]}"
+
+
+def boxes_of_parts(program, model, image, count, merged, work, head, asked):
+    """Runs all parts, after the rounds of states that they need, and merges them."""
+    code, out, words = call(program, "plan", model, image, "--parts", count, "--json", *head)
+    if code != 0:
+        return f"plan --parts {count}: exit {code}: {words[:300]}"
+    rounds, states, wrong = json.loads(out)["rounds"], (), None
+    for done in range(rounds):
+        end = ".npy" if done == rounds - 1 else ".states"
+        for index in range(1, count + 1):
+            code, _, words = call(program, "run", model, image, "--part", f"{index}/{count}", "-o",
+                                  work / f"part{index}{end}", *head, *states)
+            if code != 0:
+                return f"part {index} of {count}: exit {code}: {words[:300]}"
+        last = end == ".npy"
+        wrong = merge(program, work, end, "-o", merged if last else work / f"round{done}", *(asked if last else ()))
+        states = ("--states", work / f"round{done}")
+        for file in work.glob("part*"):
+            file.unlink()
+        if wrong:
+            break
+    return wrong
+
+
+def same_parts(program, model, image, name, first, work, head=(), asked=()):
+    """head: options of the parts; asked: those of merge besides."""
+    good, merged = True, work / "merged.json"
+    for count in (1, 2, 3, 5):
+        merged.unlink(missing_ok=True)
+        wrong = boxes_of_parts(program, model, image, count, merged, work, head, (*head, *asked))
+        if not wrong and merged.read_bytes() != first.read_bytes():
+            wrong = f"{count} parts: another file of boxes"
+        good = (not wrong or say(False, name, wrong)) and good
+    return say(good, name, "the same file of 1, 2, 3 and 5 parts")
 
 
 def joined_by_hand(model, head, image):
@@ -176,7 +219,10 @@ def compare_faces(program, model, head, score, image, size, work):
     whole = joined_by_hand(model, head, image)
     worst = float(np.abs(output - whole).max() / np.abs(whole).max())
     good = say(worst <= TOLERANCE, name, f"largest error {worst:.1e} beside ONNX Runtime") and good
-    return same_plans(program, model, image, name, first, other, (*PLANS[1:], "--memory 40MiB"), *asked) and good
+    good = same_plans(program, model, image, name, first, other, (*PLANS[1:], "--memory 40MiB"), *asked) and good
+    if head == "rfb":  # its outputs are no maps
+        return good
+    return same_parts(program, model, image, name, first, work, ("--head", head), asked) and good
 
 
 def parts_of(plan):

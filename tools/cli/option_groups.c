@@ -259,7 +259,7 @@ static const struct rfx_cli_option detector_rows[] = {
                    "yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
                    "fit); or a file that describes a head that is not known, such as that of SSD, "
                    "RetinaNet or FCOS (docs/answers.md)",
-                   .needs = "boxes output as"),
+                   .needs = "boxes output as parts"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "class-count", COUNT, class_count, "N",
                    "number of classes, where further channels, of masks or key points, are behind "
                    "them (default: all channels behind the box are classes)",
@@ -337,6 +337,10 @@ static const struct rfx_cli_option answers_rows[] = {
                    "pixels of a region are connected by their sides, or by sides and corners "
                    "(default 4)",
                    OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "simplify", NUMBER, tolerance, "T",
+                   "draw the polygons of regions with fewer points, at most T pixels of the map "
+                   "from the exact ones (up to 0.7); neighbours keep their common edges",
+                   OF_ANSWER),
     RFX_CLI_OPTION(rfx_cli_answer_options, "min-area", COUNT, least_area, "N",
                    "leave out regions of fewer than N pixels of the map", .most = INT64_MAX,
                    OF_ANSWER),
@@ -365,7 +369,7 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 #define NOT_OF_PART                                                                                \
     "keep dump report viewer overlay top labels bits range tiff-tile tiff-compress overviews cog " \
     "channel-names zarr-chunk zarr-compress zarr-format regions points summary boxes threshold "   \
-    "distance bins within"
+    "distance bins within simplify"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {

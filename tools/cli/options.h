@@ -208,6 +208,7 @@ struct rfx_cli_answer_options {
     struct rfx_cli_numbers thresholds;
     const char *connect; /* 4 (NULL) or 8 */
     int64_t least_area;  /* 0: not given */
+    struct rfx_cli_number tolerance;
     bool all_labels;
     const char *classes;     /* file of class names */
     const char *coordinates; /* pixels or map; NULL: not given */

@@ -34,7 +34,7 @@ static bool of_answers(const struct rfx_cli_answer_options *options) {
            options->memory_bytes != 0 || options->head != NULL || options->score.given ||
            options->overlap.given || options->agnostic || options->most_boxes != 0 ||
            options->class_count != 0 || options->distance != 0 || options->bins.n != 0 ||
-           options->within != NULL;
+           options->within != NULL || options->tolerance.given;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
@@ -79,6 +79,7 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
                                         .all_labels = options->all_labels,
                                         .least_area = options->least_area,
                                         .distance = options->distance};
+    answer.tolerance = options->tolerance.given ? (double)options->tolerance.value : 0.0;
     answer.within = options->within;
     answer.bins = options->bins;
     if (is_word(options->coordinates, "pixels")) answer.coordinates = RFX_ANSWER_PIXELS;

@@ -1,5 +1,5 @@
 /* Members of head files, each checked where it is read; then what must fit together. */
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -359,20 +359,27 @@ static enum rfx_status read_head(const struct reader *r, json_t *root) {
     return status == RFX_OK ? check_together(r) : status;
 }
 
-enum rfx_status rfx_head_file_parse(struct rfx_memory *mem, const char *text, size_t length,
-                                    const char *name, struct rfx_detector *out,
-                                    struct rfx_error *err) {
+enum rfx_status rfx_head_file_take(json_t *root, const char *name, struct rfx_detector *out,
+                                   struct rfx_error *err) {
     struct rfx_detector head = {
         .background = -1, .offset = 0.5F, .weights = {1, 1, 1, 1}, .limit = INFINITY};
     const struct reader r = {.json = {name, err}, .head = &head};
     const char *slash = strrchr(name, '/');
-    json_t *root;
-    enum rfx_status status = rfx_json_parse(&r.json, mem, text, length, &root);
-    if (status != RFX_OK) return status;
     rfx_printable(slash != NULL ? slash + 1 : name, head.name, sizeof head.name);
-    status = read_head(&r, root);
-    json_decref(root);
+    enum rfx_status status = read_head(&r, root);
     if (status == RFX_OK) *out = head;
+    return status;
+}
+
+enum rfx_status rfx_head_file_parse(struct rfx_memory *mem, const char *text, size_t length,
+                                    const char *name, struct rfx_detector *out,
+                                    struct rfx_error *err) {
+    const struct rfx_json_reader json = {name, err};
+    json_t *root;
+    enum rfx_status status = rfx_json_parse(&json, mem, text, length, &root);
+    if (status != RFX_OK) return status;
+    status = rfx_head_file_take(root, name, out, err);
+    json_decref(root);
     return status;
 }
 
@@ -385,4 +392,54 @@ enum rfx_status rfx_head_file_read(struct rfx_memory *mem, const char *path,
     if (status == RFX_OK) status = rfx_head_file_parse(mem, text, length, path, out, err);
     rfx_memory_release(mem, text);
     return status;
+}
+
+/* ---- writing ---- */
+
+static json_t *numbers_json(const float *numbers, int n) {
+    json_t *list = json_array();
+    for (int i = 0; i < n; i++) (void)json_array_append_new(list, json_real((double)numbers[i]));
+    return list;
+}
+
+static json_t *outputs_json(const struct rfx_detector *head) {
+    json_t *list = json_array();
+    for (int o = 0; o < head->n_outputs; o++) {
+        const struct rfx_detector_output *out = &head->outputs[o];
+        json_t *names = json_array(), *words = json_array();
+        for (int i = 0; i < out->n_names; i++)
+            (void)json_array_append_new(names, json_string(out->names[i]));
+        for (int i = 0; i < out->n_values; i++)
+            (void)json_array_append_new(words, json_string(values[out->values[i]]));
+        (void)json_array_append_new(
+            list, json_pack("{s:o, s:s, s:o}", "names", names, "axes", out->axes, "values", words));
+    }
+    return list;
+}
+
+static json_t *levels_json(const struct rfx_detector *head) {
+    json_t *list = json_array();
+    for (int l = 0; l < head->n_levels; l++) {
+        const struct rfx_detector_level *level = &head->levels[l];
+        json_t *item = json_object(), *anchors = head->has_anchors ? json_array() : NULL;
+        if (level->stride > 0)
+            (void)json_object_set_new(item, "stride", json_real((double)level->stride));
+        for (int k = 0; anchors != NULL && k < level->anchors; k++)
+            (void)json_array_append_new(anchors, numbers_json(level->anchor[k], 2));
+        if (anchors != NULL) (void)json_object_set_new(item, "anchors", anchors);
+        (void)json_array_append_new(list, item);
+    }
+    return list;
+}
+
+json_t *rfx_head_file_json(const struct rfx_detector *head) {
+    json_t *limit = isinf(head->limit) ? NULL : json_real((double)head->limit);
+    json_t *background = head->background < 0 ? NULL : json_integer(head->background);
+    return json_pack("{s:o, s:o, s:s, s:s, s:b, s:b, s:b, s:b, s:f, s:o, s:o*, s:o*}", "outputs",
+                     outputs_json(head), "levels", levels_json(head), "decode",
+                     decodes[head->decode], "activation", activations[head->activation], "shares",
+                     (int)head->shares, "root", (int)head->root, "every_class",
+                     (int)head->every_class, "clip", (int)head->clip, "offset",
+                     (double)head->offset, "weights", numbers_json(head->weights, 4), "limit",
+                     limit, "background", background);
 }

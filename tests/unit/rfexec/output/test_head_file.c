@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 
 static enum rfx_status parse(const char *text, struct rfx_detector *head, struct rfx_error *err) {
     struct rfx_memory *mem = rfx_memory_create(0);
@@ -26,6 +27,21 @@ static struct rfx_detector parsed(const char *text) {
     struct rfx_error err = {{0}};
     if (parse(text, &head, &err) != RFX_OK) fail_msg("%s", err.text);
     return head;
+}
+
+/* The description as JSON is read as the same description. */
+static void assert_comes_back(const struct rfx_detector *head) {
+    struct rfx_detector again = {.n_outputs = 0};
+    struct rfx_error err = {{0}};
+    json_t *json = rfx_head_file_json(head);
+    assert_non_null(json);
+    if (rfx_head_file_take(json, "folder/head.json", &again, &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    assert_memory_equal(head, &again, sizeof again);
+    json_t *second = rfx_head_file_json(&again);
+    assert_true(json_equal(json, second));
+    json_decref(json);
+    json_decref(second);
 }
 
 static void members_that_are_left_out(void **state) {
@@ -46,6 +62,7 @@ static void members_that_are_left_out(void **state) {
     assert_int_equal(head.background, -1);
     assert_false(head.shares || head.root || head.every_class || head.clip || head.has_anchors);
     assert_true(head.offset == 0.5F && head.weights[3] == 1 && isinf(head.limit));
+    assert_comes_back(&head);
 }
 
 static void all_members(void **state) {
@@ -71,6 +88,7 @@ static void all_members(void **state) {
     assert_int_equal(head.background, 0);
     assert_true(head.shares && head.root && head.every_class && head.clip && head.offset == 0);
     assert_true(head.weights[1] == 10 && head.weights[2] == 5 && head.limit == 4.135F);
+    assert_comes_back(&head);
 }
 
 /* torchvision 0.29: AnchorGenerator.generate_anchors((32, 40, 50), (0.5, 1, 2)) prints halves of
