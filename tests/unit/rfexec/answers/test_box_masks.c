@@ -91,6 +91,41 @@ static void assert_mask(struct rfx_box_masks *masks, const struct rfx_box *box, 
                          columns ? "columns" : "rows", y, x, got[y][x]);
 }
 
+static struct rfx_box_masks *open_all(struct rfx_memory *mem) {
+    struct rfx_answer_prototypes of = prototypes_of(H, W, C);
+    struct rfx_box_masks *masks = NULL;
+    struct rfx_error err;
+    of.picture_h = IMAGE_H;
+    of.picture_w = IMAGE_W;
+    assert_int_equal(rfx_box_masks_create(mem, "box_masks.json", &of, &masks, &err), RFX_OK);
+    assert_true(rfx_memory_current_bytes(mem) <= rfx_box_masks_bytes(&of));
+    return masks;
+}
+
+/* In each block of 2 x 2 prototypes, the last one is such that a pixel between them is 0 but for
+ * rounding: the order of the sums decides whether it belongs to the mask. */
+static void pixels_near_zero(void **state) {
+    const struct rfx_box box = {{0, 0, IMAGE_W, IMAGE_H}, 1, 0, 0};
+    const float k[C] = {1, 0, 0}, u = 0.375F, v = 0.125F;
+    (void)state;
+    memset(map, 0, sizeof map);
+    for (int r = 0; r + 1 < H; r += 2)
+        for (int c = 0; c + 1 < W; c += 2) {
+            float *a = map + (r * W + c) * C, *b = a + C, *d = a + W * C, *last = d + C;
+            a[0] = draw();
+            b[0] = draw();
+            d[0] = draw();
+            last[0] = -((1 - u) * ((1 - v) * a[0] + v * b[0]) + u * (1 - v) * d[0]) / (u * v);
+        }
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_box_masks *masks = open_all(mem);
+    take_all(masks);
+    assert_mask(masks, &box, k, false);
+    assert_mask(masks, &box, k, true);
+    rfx_box_masks_free(masks);
+    rfx_memory_free(mem);
+}
+
 static void masks_of_boxes(void **state) {
     static const float corners[][4] = {{-10, -10, 1000, 1000}, {0, 0, 0.5F, 0.5F},
                                        {3.5F, 7.25F, 99, 61},  {140, 80, 150, 90},
@@ -98,19 +133,14 @@ static void masks_of_boxes(void **state) {
                                        {NAN, 0, 9, 9},         {0, 0, 9, NAN},
                                        {-INFINITY, 5, 64, 6},  {7, -INFINITY, 8, INFINITY},
                                        {1e30F, 0, 2e30F, 9},   {-0.0F, 82, 145, 83}};
-    struct rfx_answer_prototypes of = prototypes_of(H, W, C);
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_box_masks *masks = NULL;
     struct rfx_error err;
     struct rfx_rect in;
     (void)state;
-    of.picture_h = IMAGE_H;
-    of.picture_w = IMAGE_W;
     for (size_t i = 0; i < sizeof map / sizeof(float); i++) map[i] = draw();
     map[(3 * W + 4) * C + 1] = NAN;
     map[(9 * W + 9) * C] = INFINITY;
-    assert_int_equal(rfx_box_masks_create(mem, "box_masks.json", &of, &masks, &err), RFX_OK);
-    assert_true(rfx_memory_current_bytes(mem) <= rfx_box_masks_bytes(&of));
+    struct rfx_box_masks *masks = open_all(mem);
     struct rfx_box box = {.score = 1};
     assert_int_equal(rfx_box_masks_begin(masks, &box, map, false, &in, &err),
                      RFX_STATUS_INVALID_ARGUMENT);
@@ -125,6 +155,37 @@ static void masks_of_boxes(void **state) {
     rfx_box_masks_free(masks);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
     rfx_memory_free(mem);
+}
+
+/* Sums whose sign depends on their order and on the rounding of products. */
+static void sums_are_in_order(void **state) {
+    static const struct {
+        float prototype[C], coefficient[C];
+        unsigned char above;
+    } sums[] = {{{1, 1, 1}, {1e8F, -1e8F, 1}, 1},
+                {{1, 1, 1}, {1, 1e8F, -1e8F}, 0},
+                {{1, 0x1.001p0F, 0}, {-0x1.002p0F, 0x1.001p0F, 0}, 0}};
+    const struct rfx_answer_prototypes of = prototypes_of(1, 1, C);
+    const struct rfx_box box = {{0, 0, 4, 4}, 1, 0, 0};
+    (void)state;
+    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_box_masks *masks = NULL;
+        struct rfx_error err;
+        struct rfx_rect in;
+        const unsigned char *pixels = NULL;
+        float values[C];
+        memcpy(values, sums[i].prototype, sizeof values);
+        const struct rfx_view view = rfx_view_dense(values, rfx_rect_make(0, 1, 0, 1), C);
+        assert_int_equal(rfx_box_masks_create(mem, "box_masks.json", &of, &masks, &err), RFX_OK);
+        assert_int_equal(rfx_box_masks_take(masks, view.rect, &view, &err), RFX_OK);
+        assert_int_equal(rfx_box_masks_begin(masks, &box, sums[i].coefficient, false, &in, &err),
+                         RFX_OK);
+        assert_int_equal(rfx_box_masks_line(masks, 0, &pixels, &err), RFX_OK);
+        assert_int_equal(pixels[0], sums[i].above);
+        rfx_box_masks_free(masks);
+        rfx_memory_free(mem);
+    }
 }
 
 static void failing_allocations(void **state) {
@@ -217,8 +278,9 @@ static void texts_by_hand(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(masks_of_boxes),
-                                       cmocka_unit_test(failing_allocations),
-                                       cmocka_unit_test(texts_by_hand)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(masks_of_boxes), cmocka_unit_test(sums_are_in_order),
+        cmocka_unit_test(pixels_near_zero), cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(texts_by_hand)};
     return cmocka_run_group_tests_name("box masks", tests, NULL, NULL);
 }
