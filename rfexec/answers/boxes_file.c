@@ -414,7 +414,10 @@ static enum rfx_status put_box(struct rfx_boxes_file *file, const struct rfx_box
     if (file->form == RFX_ANSWER_GEOJSON) status = put_feature(file, box, name, err);
     if (file->form == RFX_ANSWER_JSON) status = put_json(file, box, name, err);
     if (status == RFX_OK) return rfx_answer_text_status(&file->text, err);
-    return rfx_fail_within(err, status, "mask of box %" PRId64, box->index);
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE) /* of the polygons of label_regions.h */
+        return rfx_fail_within(err, status, "--answer-memory %zu, mask of candidate %" PRId64,
+                               file->options.most_bytes, box->index);
+    return rfx_fail_within(err, status, "mask of candidate %" PRId64, box->index);
 }
 
 static enum rfx_status put_all(struct rfx_boxes_file *file, struct rfx_error *err) {

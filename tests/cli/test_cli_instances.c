@@ -306,7 +306,8 @@ static void test_what_cannot_be_is_refused(void **state) {
     expect_says(3, "run seg.onnx" IMAGE "--head yolov8-pose --class-count 2 --boxes no.json",
                 "3 points");
     expect_says(4, SEG "--boxes no.json --max-boxes 10", "more than 10");
-    expect_says(4, SEG "--boxes no.geojson --answer-memory 600", "mask of box");
+    expect_says(4, SEG "--boxes no.geojson --answer-memory 600",
+                "--answer-memory 600, mask of candidate 11");
     expect_says(4, SEG "--boxes no.json --memory 8MiB", "MiB");
     expect_says(5, SEG "--boxes nowhere/no.json", "nowhere");
     expect(0, "run seg.onnx" IMAGE "--part 1/1 --part-output boxes -o whole.npy");
