@@ -90,6 +90,38 @@ def test_outputs_of_a_head_are_joined(program, tmp_path, size):
         net.boxes("synthetic:96x160")
 
 
+def test_key_points(program, tmp_path):
+    rng, channels = np.random.default_rng(2), 4 + 1 + 3 * 3
+    kernel = rng.uniform(-1, 1, (channels, 3, 1, 1)).astype(np.float32)
+    kernel[4] = 0.2  # the score, below 1
+    weights = [
+        onnx.numpy_helper.from_array(kernel, "k"),
+        onnx.numpy_helper.from_array(np.array([1, channels, -1]), "s"),
+    ]
+    nodes = [
+        onnx.helper.make_node("Conv", ["image", "k"], ["cells"], strides=[8, 8]),
+        onnx.helper.make_node("Reshape", ["cells", "s"], ["boxes"]),
+    ]
+    image, boxes = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("image", [1, 3, "h", "w"]), ("boxes", None))
+    )
+    graph = onnx.helper.make_graph(nodes, "pose", [image], [boxes], weights)
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8),
+        tmp_path / "pose.onnx",
+    )
+    net, head = rfexec.open(tmp_path / "pose.onnx", (96, 160)), "yolov8-pose"
+    found = net.boxes("synthetic:96x160", head=head)
+    program("run", tmp_path / "pose.onnx", "synthetic:96x160", "--head", head, "--boxes", tmp_path / "p.json")
+    wanted = json.loads((tmp_path / "p.json").read_text())["boxes"]
+    assert found["points"].shape == (len(wanted), 3, 3) and len(wanted) > 5
+    assert (found["points"] == np.array([box["points"] for box in wanted], np.float32)).all()
+    assert net.boxes("synthetic:96x160", head=head, score=1.0)["points"].shape == (0, 3, 3)
+    with pytest.raises(rfexec.RefusedError, match="prototypes of a second output"):
+        rfexec.open("yolov8n", (96, 160)).boxes("synthetic:96x160", head="yolov8-seg")
+
+
 def is_peak(map, y, x, distance):
     near = map[max(0, y - distance) : y + distance + 1, max(0, x - distance) : x + distance + 1]
     return near.max() == map[y, x]

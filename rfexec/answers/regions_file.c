@@ -10,6 +10,7 @@
 #include "rfexec/answers/label_regions.h"
 #include "rfexec/answers/label_rows.h"
 #include "rfexec/answers/region_simplify.h"
+#include "rfexec/answers/ring_text.h"
 
 struct rfx_regions_file {
     struct rfx_memory *mem;
@@ -54,19 +55,6 @@ size_t rfx_regions_file_bytes(const struct rfx_output_format *format,
            (options->most_bytes > 0 ? options->most_bytes : RFX_ANSWER_BYTES);
 }
 
-static void put_ring(struct rfx_answer_text *text, const struct rfx_region_ring *ring,
-                     double unit) {
-    rfx_answer_put(text, "[");
-    for (int64_t i = 0; i <= ring->n; i++) { /* the first point again at the end */
-        int64_t k = i % ring->n;
-        const int32_t *p = ring->points[text->mirrored && k > 0 ? ring->n - k : k];
-        rfx_answer_put(text, i > 0 ? ",[" : "[");
-        rfx_answer_point(text, (double)p[0] * unit, (double)p[1] * unit);
-        rfx_answer_put(text, "]");
-    }
-    rfx_answer_put(text, "]");
-}
-
 static void put_geometry(struct rfx_answer_text *text, const struct rfx_region *region) {
     int64_t polygons = 0;
     for (int64_t i = 0; i < region->n_rings; i++) polygons += region->rings[i].outer;
@@ -76,7 +64,7 @@ static void put_geometry(struct rfx_answer_text *text, const struct rfx_region *
     for (int64_t i = 0; i < region->n_rings; i++) {
         bool outer = region->rings[i].outer;
         if (i > 0) rfx_answer_put(text, outer ? "],[" : ",");
-        put_ring(text, &region->rings[i], region->unit);
+        rfx_answer_ring(text, &region->rings[i], region->unit, 0, 0);
     }
     rfx_answer_put(text, several ? "]]}" : "]}");
 }

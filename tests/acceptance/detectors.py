@@ -9,7 +9,11 @@ For each network of tools/scripts/export_detectors.py and each size:
    the same run writes: number, order and every bit;
 3. the tensor agrees with ONNX Runtime within 1e-2 of its largest magnitude;
 4. the file of boxes has the same bytes under every plan (untiled, bands, tiles, the least memory that
-   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged.
+   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged;
+5. key points of -pose networks are those of the tensor, as the boxes in 2;
+6. masks of -seg networks, in all three forms, are those of tests/oracle/mask_cases.py on the tensors of
+   the same run, and Ultralytics' process_mask has other pixels only where the value that is compared
+   with 0 lies within 1e-5 of the largest values of its mask.
 
 --models DIR: the same for yunet_n_dynamic.onnx (public repository ShiqiYu/libfacedetection.train) and
 version-RFB-640.onnx (Linzaer/Ultra-Light-Fast-Generic-Face-Detector-1MB, one size), whichever are there.
@@ -38,6 +42,10 @@ TOLERANCE = 1e-2  # networks of drawn weights magnify the rounding of their firs
 SIZES = "640x640,320x480,224x224,608x800,1024x1024"
 PLANS = ("--untiled --threads 1", "--untiled --threads 3", "--bands 64 --threads 2", "--bands 24 --threads 1",
          "--tiles 2x3 --threads 2", "--tiles 3x2 --threads 3")
+# head, classes (0: the usual number) and score of networks with key points and masks. yolo11n-pose.yaml has 80 classes.
+FURTHER = {"yolov8n-pose": ("yolov8-pose", 0, 0.25), "yolo11n-pose": ("yolov8-pose", 80, 0.25),
+           "yolov8n-seg": ("yolov8-seg", 0, 0.5), "yolo11n-seg": ("yolov8-seg", 80, 0.5)}
+THEIR_MASKS = 200  # of a network and size: the first ones
 # file, head, scores above which faces are kept, sizes, largest value of the image (1: as the program of the
 # head scales it)
 FACES = (("yunet_n_dynamic.onnx", "yunet", ("0.01", "0.05"), "640x640,320x480,224x224,608x800,1024x1024", 255),
@@ -59,10 +67,10 @@ def call(*command):
     return done.returncode, done.stdout, done.stderr.strip()
 
 
-def smallest(program, model, image, boxes):
+def smallest(program, model, image, boxes, *asked):
     """Options for the least budget that the planner names for boxes; None, with its words, without one."""
     for mib in (8 << k for k in range(8)):
-        code, _, words = call(program, "plan", model, image, "--for-output", boxes, "--memory", f"{mib}MiB")
+        code, _, words = call(program, "plan", model, image, "--boxes", boxes, *asked, "--memory", f"{mib}MiB")
         found = re.findall(r"--memory \d+(?: --threads \d+)?", words)
         if found or code == 0:
             return (found[-1] if found else f"--memory {mib}MiB"), words
@@ -163,6 +171,72 @@ def same_parts(program, model, image, name, first, work, head=(), asked=()):
             wrong = f"{count} parts: another file of boxes"
         good = (not wrong or say(False, name, wrong)) and good
     return say(good, name, "the same file of 1, 2, 3 and 5 parts")
+def like_ultralytics(prototypes, coefficients, boxes, shape, name):
+    """The same masks by Ultralytics, whose sums are in another order."""
+    import mask_cases
+    import numpy as np
+    import torch
+    from ultralytics.utils import ops
+
+    differing = beyond = 0
+    for at in range(0, len(boxes), 20):
+        part = boxes[at : at + 20]
+        corners = np.array([box["box"] for box in part], np.float32)
+        k = np.stack([coefficients[box["index"]] for box in part])
+        theirs = ops.process_mask(*map(torch.from_numpy, (prototypes, k, corners)), shape, upsample=True)
+        for box, own, mask in zip(part, k, theirs.numpy().astype(bool)):
+            y0, y1, x0, x1 = rectangle = mask_cases.inside_of(box["box"], *shape)
+            wrong = mask != mask_cases.from_runs(box["mask"]["counts"], *shape)
+            differing += int(wrong.sum())
+            if wrong.any():
+                value = np.full(shape, np.inf, np.float32)
+                value[y0:y1, x0:x1] = mask_cases.values_of(prototypes, own, rectangle)
+                most = np.abs(value[np.isfinite(value)]).max()
+                beyond += int((np.abs(value[wrong]) > 1e-5 * most).sum())
+    return say(beyond == 0, name, f"{len(boxes)} masks of Ultralytics, {differing} pixels differ, {beyond} of them "
+               "not by rounding")
+
+
+def compare_masks(program, model, image, first, classes, asked, name, shape, work):
+    import mask_cases
+    import numpy as np
+
+    forms = {form: work / f"first.{form}" for form in ("coco.json", "geojson")}
+    for path in forms.values():
+        wrong = boxes_of(program, model, image, path, *asked)
+        if wrong:
+            return say(False, name, wrong)
+    candidates, prototypes = np.load(work / "tensor.output0.npy"), np.load(work / "tensor.output1.npy")
+    boxes, coco = mask_cases.load(first)["boxes"], mask_cases.load(forms["coco.json"])
+    features = mask_cases.load(forms["geojson"])["features"]
+    texts, pixels = mask_cases.differences(candidates, prototypes, boxes, classes, *shape, coco, features)
+    good = say(not texts, name, f"{len(boxes)} masks of {pixels} pixels, {len(texts)} differ {'; '.join(texts[:3])}")
+    return like_ultralytics(prototypes[0], candidates[0, 4 + classes :].T, boxes[:THEIR_MASKS], shape, name) and good
+
+
+def compare_further(program, model, image, size, work):
+    """Networks with key points or masks."""
+    import box_cases
+    import numpy as np
+
+    head, classes, score = FURTHER[model.stem]
+    first, other, name = work / "first.json", work / "other.json", f"{model.stem} {size}"
+    asked = ["--head", head, "--score", score, *(("--class-count", classes) if classes else ())]
+    wrong = boxes_of(program, model, image, first, *asked, "-o", work / "tensor.npy", *PLANS[0].split())
+    if wrong:
+        return say(False, name, wrong)
+    masks = head == "yolov8-seg"
+    rows = box_cases.rows_of(np.load(work / ("tensor.output0.npy" if masks else "tensor.npy")), head, classes, False)
+    theirs = box_cases.reference(rows, head, score, 0.45, False, None, classes)
+    texts = box_cases.differences(box_cases.read(first), theirs)
+    good = say(not texts, name, f"{len(theirs)} boxes of the reference, {len(texts)} differ {'; '.join(texts[:3])}")
+    if masks:
+        good = compare_masks(program, model, image, first, box_cases.classes_of(rows, head, classes), asked, name,
+                             tuple(map(int, size.split("x"))), work) and good
+    least, words = smallest(program, model, image, other, *asked)
+    if least is None:
+        return say(False, name, f"no least budget in: {words[:300]}")
+    return same_plans(program, model, image, name, first, other, [*PLANS[1:], least], *asked) and good
 
 
 def joined_by_hand(model, head, image):
@@ -290,6 +364,9 @@ def main():
             for size in () if args.large else args.sizes.split(","):
                 h, w = map(int, size.split("x"))
                 np.save(work / "image.npy", export_detectors.drawn_image(h, w))
+                if name in FURTHER:
+                    missed += not compare_further(args.program, kept / f"{name}.onnx", work / "image.npy", size, work)
+                    continue
                 missed += not compare(args.program, kept / f"{name}.onnx", head, work / "image.npy", size, work)
         for file, head, scores, sizes, most in FACES if args.models and not args.large else ():
             for size in sizes.split(",") if (args.models / file).exists() else ():

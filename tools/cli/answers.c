@@ -141,6 +141,7 @@ static enum rfx_status format_for(const struct rfx_graph *graph,
     format->bits = 0;
     format->has_range = false;
     rfx_output_declare(format, graph, k);
+    if (!asked->maps) rfx_output_declare_prototypes(format, graph, k);
     (void)snprintf(what, sizeof what, "%s '%.150s', output '%.60s'", asked->option, asked->path,
                    graph->outputs[k].name);
     if ((tensor->layout == RFX_LAYOUT_NHWC) != asked->maps)
@@ -254,6 +255,7 @@ enum rfx_status rfx_cli_answers_open(const struct rfx_output_files *files,
         if (status == RFX_OK)
             status = rfx_cli_outputs_open_file(files->graph, options, files->source, item->output,
                                                asked.path, &format, &item->stream, err);
+        item->prototypes = format.prototypes.known ? format.prototypes.output : item->output;
     }
     return status;
 }
@@ -264,7 +266,8 @@ enum rfx_status rfx_cli_answers_write(struct rfx_cli_answers *answers, const str
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < RFX_CLI_ANSWERS && status == RFX_OK; ++i) {
         const struct rfx_cli_answer *item = &answers->items[i];
-        if (item->stream != NULL && item->output == end->output)
+        if (item->stream != NULL &&
+            (item->output == end->output || item->prototypes == end->output))
             status = rfx_output_stream_write_end(item->stream, end, rect, view, err);
     }
     return status;

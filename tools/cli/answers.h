@@ -11,6 +11,8 @@
 /* A file of one of these options. */
 struct rfx_cli_answer {
     int output;
+    int prototypes; /* output whose pieces the file takes too (rfx_output_declare_prototypes), or
+                       the same one */
     struct rfx_output_stream *stream; /* NULL: the option is not given */
     struct rfx_found found;           /* set by rfx_cli_answers_finish */
 };

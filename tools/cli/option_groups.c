@@ -255,14 +255,16 @@ GROUP(rfx_cli_boxes_group, rfx_cli_heading_answers, boxes_rows);
 
 static const struct rfx_cli_option detector_rows[] = {
     RFX_CLI_OPTION(rfx_cli_answer_options, "head", TEXT, head, "NAME|FILE.json",
-                   "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox, "
+                   "form of the detector's output: yolov8 (also 9, 11, 12), yolov8-seg with masks, "
+                   "yolov8-pose or -pose-xy with key points, yolov5, yolov7, yolox, "
                    "yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
                    "fit); or a file that describes a head that is not known, such as that of SSD, "
                    "RetinaNet or FCOS (docs/answers.md)",
                    .needs = "boxes output as parts"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "class-count", COUNT, class_count, "N",
                    "number of classes, where further channels, of masks or key points, are behind "
-                   "them (default: all channels behind the box are classes)",
+                   "them (default: all channels behind the box are classes; with yolov8-pose 1, "
+                   "with yolov8-seg all but 32)",
                    .most = RFX_CLI_MOST, .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "score", NUMBER, score, "S",
                    "leave out boxes with scores up to S (default 0.25)",
@@ -275,8 +277,8 @@ static const struct rfx_cli_option detector_rows[] = {
                    "let boxes of different classes suppress each other",
                    .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "max-boxes", COUNT, most_boxes, "N",
-                   "candidates above the score that are held at most, in 48 bytes each (default "
-                   "100000)",
+                   "candidates above the score that are held at most, in 48 bytes each and, with "
+                   "points or masks, 16 and 4 for each number (default 100000)",
                    .most = 1000000000, .needs = "boxes output as"),
 };
 GROUP(rfx_cli_detector_group, rfx_cli_heading_answers, detector_rows);
@@ -356,9 +358,10 @@ static const struct rfx_cli_option answers_rows[] = {
                    "(default: map where the picture has one)",
                    .needs = "regions points summary boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
-                   "memory for regions that are not complete yet, or for the areas of --within, a "
-                   "part of the budget (default 8MiB with --memory, else no limit)",
-                   .needs = "regions within output as"),
+                   "memory for regions or a mask of --boxes that are not complete yet, or for the "
+                   "areas of --within, a part of the budget (default 8MiB with --memory, else no "
+                   "limit)",
+                   .needs = "regions within boxes output as"),
 };
 GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 
