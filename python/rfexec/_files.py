@@ -17,6 +17,7 @@ from ._sizes import c_name, c_number
 _DOUBLE_ENDS = (
     *(".ome.tif", ".ome.tiff", ".ome.zarr", ".coco.json"),
     *(".boxes.geojson", ".boxes.csv", ".points.geojson", ".points.csv", ".summary.json", ".summary.csv"),
+    *(".text.json", ".text.csv", ".text.geojson"),
 )
 
 

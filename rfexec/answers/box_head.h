@@ -11,6 +11,7 @@
  *   yolov10            1 x boxes x 6                       Ultralytics, end-to-end output
  *   yunet              1 x cells x 16                      OpenCV, FaceDetectorYN
  *   rfb                1 x candidates x 6                  Ultra-Light-Fast-Generic-Face-Detector
+ *   yolov8-obb         1 x (4 + classes + 1) x candidates  Ultralytics, rotated boxes
  *
  * The channels of the first four are centre x, centre y, width and height in pixels of the
  * network's input, then (but for yolov8) objectness, then a score for each class; all scores are in
@@ -24,6 +25,9 @@
  * The channels of rfb are the scores of background and face, then left, top, right and bottom as
  * shares of the image's width and height.
  *
+ * yolov8-obb is yolov8 with the angle of the box in radians as the last channel (oriented_boxes.h).
+ * It looks like yolov8 with one class more, so it is never recognised by shape.
+ *
  * A head does not touch files and graphs. Pinned by test_box_head.c and tests/oracle/box_cases.py.
  */
 #ifndef RFX_RFEXEC_ANSWERS_BOX_HEAD_H
@@ -31,6 +35,7 @@
 
 #include "layers/core/status.h"
 #include "rfexec/answers/boxes.h"
+#include "rfexec/answers/oriented_boxes.h"
 #include "rfexec/output/detector.h"
 
 enum { RFX_BOX_POINTS = 5 }; /* most landmarks of a box */
@@ -43,6 +48,7 @@ enum rfx_box_form {
     RFX_BOX_FORM_YOLOV10,
     RFX_BOX_FORM_YUNET,
     RFX_BOX_FORM_RFB,
+    RFX_BOX_FORM_YOLOV8_OBB,
     RFX_BOX_FORM_COUNT
 };
 
@@ -62,6 +68,7 @@ struct rfx_box_head {
     int64_t candidates;       /* of the output; a candidate's index counts them from 0 */
     int64_t classes;          /* 0: the form does not tell (yolov10) */
     bool suppress;            /* false: the network has suppressed already */
+    bool oriented;            /* boxes have an angle */
     int points;               /* landmarks of a box */
     int64_t image_h, image_w; /* of the network's input, padding included; 0: not known */
     /* A head that a file describes, whose candidates detector_boxes.h decodes; NULL: a form. Its
@@ -102,4 +109,9 @@ bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, i
  * column or row) * stride, each operation rounded to float32. For heads that have them. */
 void rfx_box_head_points(const struct rfx_box_head *head, const float *channels, int64_t index,
                          float points[2 * RFX_BOX_POINTS]);
+
+/* Returns a candidate that rfx_box_head_take has taken as a box with an angle: the channels as they
+ * are. For heads whose boxes have one. */
+struct rfx_oriented_box rfx_box_head_orient(const struct rfx_box_head *head, const float *channels,
+                                            const struct rfx_box *box);
 #endif

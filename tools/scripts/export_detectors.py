@@ -28,6 +28,8 @@ NETWORKS = {
     "yolov5nu": "yolov5n.yaml",
     "yolov10n": "yolov10n.yaml",
     "yolo26n": "yolo26n.yaml",
+    "yolov8n-obb": "yolov8n-obb.yaml",
+    "yolo11n-obb": "yolo11n-obb.yaml",
 }
 END_TO_END = {"yolov10n", "yolo26n"}  # the file chooses the boxes itself
 SIDE = 640  # of the image that the statistics are from
@@ -43,16 +45,16 @@ def scale_to(conv, values, spread, mean):
 
 
 def spread_heads(model, image):
-    """Scales the last convolutions of boxes and classes of every level, by the image."""
+    """Scales the last convolutions of boxes, classes and angles of every level, by the image."""
     head, seen, hooks = model.model[-1], {}, []
-    lists = [(name, getattr(head, name)) for name in ("cv2", "cv3", "one2one_cv2", "one2one_cv3")
+    lists = [(name, getattr(head, name)) for name in ("cv2", "cv3", "cv4", "one2one_cv2", "one2one_cv3")
              if getattr(head, name, None) is not None]
     last = [(name, level[-1]) for name, levels in lists for level in levels]
     for _, conv in last:
         hooks.append(conv.register_forward_hook(lambda conv, _, out: seen.__setitem__(conv, out)))
     model(image)
     for name, conv in last:
-        boxes = name.endswith("cv2")
+        boxes = not name.endswith("cv3")
         scale_to(conv, seen[conv], BOX_SPREAD if boxes else LOGIT_SPREAD, 0.0 if boxes else LOGIT_MEAN)
     for hook in hooks:
         hook.remove()
