@@ -700,21 +700,22 @@ static void test_strange_boxes(void **state) {
 static void test_boxes_with_an_angle(void **state) {
     enum { SIDE = 20 };
     static const char *const want[SIDE] = {
-        "....................", ".....##.............", "....#..#............",
-        "...#....#...........", "..#......#..........", "..#......#..........",
-        "...#....#...........", "....#..#............", ".....##.............",
+        "....................", ".....##.............", "....####............",
+        "...##..##...........", "..##....##..........", "..##....##..........",
+        "...##..##...........", "....####............", ".....##.............",
         "....................", "...........bbbbbb...", "...........b....b...",
         "...........b....b...", "...........bbbbbb...", "....................",
         "....................", "....................", "..ccccccccc.........",
         "....................", "...................."};
     const struct rfx_oriented_box boxes[] = {{{6, 5}, {5.6f, 5.6f}, 0.785398f, 0.9f, 0, 0},
                                              {{14, 12}, {6, 4}, 0, 0.8f, 1, 1},
-                                             {{6.5f, 17.5f}, {0, 9}, 1.5707964f, 0.7f, 2, 2},
+                                             {{6.5f, 17}, {0, 9}, 1.5707964f, 0.7f, 2, 2},
                                              {{5, 5}, {NAN, 3}, 0, 0.6f, 3, 3},
                                              {{-9, -9}, {3, 3}, 1, 0.5f, 4, 4}};
     struct rfx_box_canvas canvas = {SIDE, SIDE, SIDE, SIDE, false};
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_box_drawing *drawing;
+    bool wrong = false;
     (void)state;
     assert_int_equal(rfx_box_drawing_create(mem, 5, &canvas, &drawing, NULL), RFX_OK);
     rfx_box_drawing_begin(drawing, &(struct rfx_found){.oriented = boxes, .count = 5});
@@ -733,10 +734,11 @@ static void test_boxes_with_an_angle(void **state) {
             }
         }
         if (strcmp(row, want[y]) != 0) print_error("row %2d: %s, wanted %s\n", y, row, want[y]);
-        assert_string_equal(row, want[y]);
+        wrong |= strcmp(row, want[y]) != 0;
     }
     rfx_box_drawing_free(drawing);
     rfx_memory_free(mem);
+    assert_false(wrong);
 }
 
 static void test_refusals(void **state) {
