@@ -180,6 +180,10 @@ def differences(ours, theirs):
 
 # ---- OpenCV and pyclipper ----
 
+def has_opencv():
+    return all(importlib.util.find_spec(name) for name in ("cv2", "pyclipper"))
+
+
 def contour_box(points):
     import cv2
 
@@ -267,7 +271,7 @@ def main():
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    opencv = all(importlib.util.find_spec(name) for name in ("cv2", "pyclipper"))
+    opencv = has_opencv()
     print("beside OpenCV and pyclipper too" if opencv else "without OpenCV and pyclipper, which are not installed")
     make_network("through_text.onnx")
     failed, boxes, apart = 0, 0, []
