@@ -525,7 +525,9 @@ class Network(Held):
 
         Returns:
             An array with the fields box (left, top, right, bottom in pixels), score, label and index (of
-            the candidate in the output), by falling score; of a YuNet also points (5 of x, y).
+            the candidate in the output), by falling score; of a YuNet also points (5 of x, y). Of a head of
+            boxes with an angle (yolov8-obb), corners (4 of x, y), centre, size (width, height) and angle
+            (radians, clockwise) in place of box.
 
         Raises:
             As run(). RefusedError: the output is that of no known detector. BudgetError: there are more
