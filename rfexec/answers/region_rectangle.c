@@ -87,8 +87,7 @@ static void make_hull(struct rfx_region_hull *hull, const struct rfx_region *reg
     int64_t y0 = region->box.y0, rows = region->box.y1 - y0;
     const struct extent none = {INT32_MAX, -1};
     for (int64_t i = 0; i < rows; i++) hull->extents[i] = none;
-    for (int64_t i = 0; i < region->n_rings; i++)
-        if (region->rings[i].outer) add_ring(hull, y0, &region->rings[i]);
+    for (int64_t i = 0; i < region->n_rings; i++) add_ring(hull, y0, &region->rings[i]);
     struct point first = {hull->extents[0].first, (int32_t)y0};
     hull->n = 0;
     append(hull, 0, first);

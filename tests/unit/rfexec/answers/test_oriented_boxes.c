@@ -71,14 +71,28 @@ static void expect(const struct rfx_oriented_box *list, int64_t n, float thresho
 
 /* ---- random lists ---- */
 
-enum kind { MIXED, DENSE, LARGE, BORDER, THIN, SPECIAL, EQUAL, KINDS };
+enum kind { MIXED, DENSE, LARGE, ALIGNED, BORDER, THIN, LONG, TINY, SPECIAL, EQUAL, KINDS };
 
 static void draw_shape(struct test_rng *rng, enum kind kind, struct rfx_oriented_box *box) {
-    float most = kind == DENSE ? 150 : kind == LARGE ? 3e5F : 2000;
+    float most = kind == DENSE                   ? 150
+                 : kind == LARGE || kind == LONG ? 3e5F
+                 : kind == TINY                  ? 20
+                                                 : 2000;
     for (int i = 0; i < 2; i++) box->centre[i] = test_rng_float(rng, -20, most);
     box->side[0] = exp2f(test_rng_float(rng, 0, kind == LARGE ? 16 : 8));
     box->side[1] = box->side[0] * test_rng_float(rng, 0.3F, 3);
     box->angle = test_rng_float(rng, -0.8F, 2.4F);
+    if (kind == ALIGNED) { /* one behind the other: similar as far away as possible */
+        box->centre[1] = box->angle = 0;
+        box->side[0] = 120;
+        box->side[1] = 2;
+    }
+    if (kind == LONG) { /* rounding makes determinants of them that mean nothing */
+        box->side[0] = test_rng_float(rng, 2e4F, 6e4F);
+        box->side[1] = test_rng_float(rng, 0.5F, 2);
+    }
+    if (kind == TINY) /* similar to all others, by the 1e-7 of the formula */
+        for (int i = 0; i < 2; i++) box->side[i] = test_rng_float(rng, 0.001F, 0.02F);
     if (kind == BORDER) /* as thin as ordinary boxes may be, and a little thinner */
         box->side[1] = box->side[0] * (test_rng_chance(rng, 50) ? 60 : 65);
     if (kind == THIN) {
@@ -157,6 +171,13 @@ static void similarities_of_ultralytics(void **state) {
         {{{100000, 100000}, {300, 20}, -0.7F, 0, 0, 0},
          {{100030, 99975}, {280, 22}, -0.75F, 0, 0, 0},
          0.7069863F},
+        /* rounding makes the first determinant negative */
+        {{{0, 0}, {0.25F, 1e-5F}, 1.11F, 0, 0, 0},
+         {{0.02F, 0.01F}, {0.11F, 0.1F}, 0.25F, 0, 0, 0},
+         0.0645026F},
+        {{{0, 0}, {0.25F, 1e-5F}, 0.36F, 0, 0, 0},
+         {{0.02F, 0.01F}, {0.19F, 0.1F}, 0.25F, 0, 0, 0},
+         0.06063634F},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         float got = rfx_oriented_similarity(&cases[i].a, &cases[i].b);

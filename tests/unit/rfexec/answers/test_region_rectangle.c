@@ -206,6 +206,30 @@ static void huge_regions(void **state) {
     rfx_memory_free(mem);
 }
 
+/* Two squares far apart on a diagonal: numerators of areas have more than 64 bits. */
+static void large_diagonals(void **state) {
+    (void)state;
+    enum { MOST = 200000, SQUARE = 10 };
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_region_hull *hull = NULL;
+    assert_int_equal(rfx_region_hull_create(mem, MOST + SQUARE, &hull, NULL), RFX_OK);
+    for (int32_t far = 1000; far <= MOST; far += 19900) {
+        const int32_t points[2][4][2] = {
+            {{0, 0}, {SQUARE, 0}, {SQUARE, SQUARE}, {0, SQUARE}},
+            {{far, far}, {far + SQUARE, far}, {far + SQUARE, far + SQUARE}, {far, far + SQUARE}}};
+        const struct rfx_region_ring rings[2] = {{points[0], 4, true}, {points[1], 4, true}};
+        const struct rfx_region region = {
+            .box = rfx_rect_make(0, far + SQUARE, 0, far + SQUARE), .rings = rings, .n_rings = 2};
+        struct rfx_rectangle r;
+        assert_true(rfx_region_rectangle(hull, &region, &r));
+        assert_true(r.edge[0] == far && r.edge[1] == far);
+        assert_true(fabs(r.side[0] - (far + SQUARE - 1) * sqrt(2)) < 1e-6);
+        assert_true(fabs(r.side[1] - (SQUARE - 1) * sqrt(2)) < 1e-6);
+    }
+    rfx_region_hull_free(hull);
+    rfx_memory_free(mem);
+}
+
 static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_error *err) {
     struct rfx_region_hull *hull = NULL;
     enum rfx_status status = rfx_region_hull_create(mem, *(const int64_t *)context, &hull, err);
@@ -221,9 +245,9 @@ static void failing_allocations(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_shapes),       cmocka_unit_test(discs_and_turned_stripes),
-        cmocka_unit_test(shapes_by_hand),      cmocka_unit_test(huge_regions),
-        cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(random_shapes),   cmocka_unit_test(discs_and_turned_stripes),
+        cmocka_unit_test(shapes_by_hand),  cmocka_unit_test(huge_regions),
+        cmocka_unit_test(large_diagonals), cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

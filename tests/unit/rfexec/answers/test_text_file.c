@@ -203,6 +203,8 @@ static void what_is_left_out(void **state) {
     assert_int_equal(count_of(&format), 1);
     format.answer.growth = 0.5; /* 3 + 2 * 54 * 3 * 0.5 / 114 = 4.42 */
     assert_int_equal(count_of(&format), 0);
+    format.answer.growth = 3; /* does not make up for short sides before */
+    assert_int_equal(count_of(&format), 1);
     /* NaN is not above the threshold; corners connect. */
     format = usual();
     memset(map, 0, sizeof map);
