@@ -14,6 +14,12 @@ from ._errors import UsageError
 from ._files import File
 
 BOX = np.dtype([("box", np.float32, 4), ("score", np.float32), ("label", np.int32), ("index", np.int64)])
+ORIENTED = np.dtype(
+    [
+        *(("corners", np.float32, (4, 2)), ("centre", np.float32, 2), ("size", np.float32, 2), ("angle", np.float32)),
+        *(("score", np.float32), ("label", np.int32), ("index", np.int64)),
+    ]
+)
 POINT = np.dtype([("x", np.float64), ("y", np.float64), ("score", np.float32), ("label", np.int32)])
 
 
@@ -33,7 +39,8 @@ def boxes(network: Any, image: Any, output: Optional[str], file: dict[str, Any],
     found = _found(network, image, ".json", output, file, run)
     points = re.search(r", (\d+) points?( with scores)?", found["head"])
     shape = (int(points[1]), 3 if points[2] else 2) if points else ()
-    array = np.empty(len(found["boxes"]), [*BOX.descr, ("points", np.float32, shape)] if points else BOX)
+    kind = [*BOX.descr, ("points", np.float32, shape)] if points else ORIENTED if " OBB " in found["head"] else BOX
+    array = np.empty(len(found["boxes"]), kind)
     for one, box in zip(array, found["boxes"]):
         for name in one.dtype.names:
             one[name] = np.array(box[name], one.dtype[name].base)  # None, not finite in JSON, is NaN

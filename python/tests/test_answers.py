@@ -50,6 +50,39 @@ def test_boxes_are_those_of_the_array(program, tmp_path):
     assert net.boxes("synthetic:160x192")["index"].tolist() == [b["index"] for b in program_boxes]
 
 
+def test_boxes_with_an_angle_are_the_programs(program, tmp_path):
+    net = rfexec.open("yolov8n", (160, 192))
+    program("run", "yolov8n", "synthetic:160x192", "--boxes", tmp_path / "b.json", "--head", "yolov8-obb")
+    wanted = json.loads((tmp_path / "b.json").read_text())["boxes"]
+    found = net.boxes("synthetic:160x192", head="yolov8-obb")
+    assert len(found) == len(wanted) > 20
+    for name in found.dtype.names:
+        assert (found[name] == np.array([box[name] for box in wanted], found.dtype[name].base)).all()
+    cells = net.run("synthetic:160x192")["output0"][0]
+    assert (found["angle"] == cells[-1, found["index"]]).all() and (found["size"].T == cells[2:4, found["index"]]).all()
+
+
+def text_net(path):
+    """A network whose output is its input."""
+    values = [onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [1, 1, "h", "w"]) for n in "xy"]
+    kernel = onnx.numpy_helper.from_array(np.ones((1, 1, 1, 1), np.float32), "k")
+    graph = onnx.helper.make_graph(
+        [onnx.helper.make_node("Conv", ["x", "k"], ["y"])], "text", values[:1], values[1:], [kernel]
+    )
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
+
+
+def test_text_has_the_usual_score(tmp_path):
+    text_net(tmp_path / "text.onnx")
+    map = np.zeros((1, 1, 48, 64), np.float32)
+    map[0, 0, 10:20, 5:25] = 0.7
+    map[0, 0, 10:20, 35:55] = 0.5  # above the threshold of 0.3, below the score of 0.6
+    net = rfexec.open(tmp_path / "text.onnx", (48, 64))
+    for score, count in (({}, 1), ({"score": 0.4}, 2), ({"score": 0.8}, 0)):
+        net.run(map, output=rfexec.File(tmp_path / "found.text.json", **score))
+        assert len(json.loads((tmp_path / "found.text.json").read_text())["boxes"]) == count
+
+
 def yunet(path):
     """A network of YuNet's outputs: linear functions of every 8th, 16th and 32nd pixel."""
     rng, nodes, weights, outputs = np.random.default_rng(1), [], [], []

@@ -37,6 +37,7 @@ struct form {
     corners_fn *corners;
     int behind; /* numbers of what is behind the classes: 2 or 3 of a point, 1 of a coefficient;
                    such a form is never recognised by shape. 0: nothing that is used */
+    int angles; /* channels behind those of the classes: the angle; 1: not recognised by shape */
 };
 
 /* Returns the first of the largest values, or a NaN if there is one. */
@@ -210,8 +211,18 @@ static const struct form forms[RFX_BOX_FORM_COUNT] = {
     [RFX_BOX_FORM_SEG] = {"YOLOv8", "yolov8-seg yolov9-seg yolov11-seg yolo11-seg",
                           "1 x (4 + classes + coefficients) x candidates", 4, 1, true, 0, false,
                           score_by_class, corners_of_centre, 1},
+    [RFX_BOX_FORM_YOLOV8_OBB] = {.title = "YOLOv8 OBB",
+                                 .names = "yolov8-obb yolov9-obb yolov11-obb yolo11-obb "
+                                          "yolov12-obb yolo12-obb",
+                                 .shape = "1 x (4 + classes + 1) x candidates",
+                                 .fixed = 4,
+                                 .per_cell = 1,
+                                 .either_axis = true,
+                                 .score = score_by_class,
+                                 .corners = corners_of_centre,
+                                 .angles = 1},
 };
-_Static_assert(sizeof forms / sizeof *forms == 10, "a row for each form");
+_Static_assert(sizeof forms / sizeof *forms == 11, "a row for each form");
 
 /* ---- candidates ---- */
 
@@ -232,6 +243,16 @@ const float *rfx_box_head_numbers(const struct rfx_box_head *head, const float *
     for (int i = 0; i < 2 * head->points; i++)
         points[i] = (channels[YUNET_POINTS + i] + cell.at[i % 2]) * cell.stride;
     return points;
+}
+
+struct rfx_oriented_box rfx_box_head_orient(const struct rfx_box_head *head, const float *channels,
+                                            const struct rfx_box *box) {
+    return (struct rfx_oriented_box){.centre = {channels[0], channels[1]},
+                                     .side = {channels[2], channels[3]},
+                                     .angle = channels[head->channels - 1],
+                                     .score = box->score,
+                                     .label = box->label,
+                                     .index = box->index};
 }
 
 void rfx_box_head_describe(const struct rfx_detector *detector, struct rfx_box_head *head) {
@@ -309,7 +330,7 @@ static bool is_counted(const struct rfx_box_output *output, int axis) {
 
 static int64_t fewest_channels(const struct form *form, int64_t classes) {
     if (form->per_cell == 0 || form->named) return form->fixed;
-    return form->fixed + rfx_max_i64(classes, 1) + form->behind;
+    return form->fixed + rfx_max_i64(classes, 1) + form->behind + form->angles;
 }
 
 /* Returns the classes of so many channels, of a form with numbers behind the classes. */
@@ -343,7 +364,8 @@ static bool fits(enum rfx_box_form which, const struct rfx_box_output *output, i
     const struct form *form = &forms[which];
     int64_t channels = output->dims[axis], n = output->dims[3 - axis];
     bool counted = is_counted(output, 1) || is_counted(output, 2);
-    if (form->named || form->behind > 0 || !holds_channels(form, output, axis)) return false;
+    if (form->named || form->behind > 0 || form->angles > 0 || !holds_channels(form, output, axis))
+        return false;
     if (which == RFX_BOX_FORM_YOLOV10)
         return channels == form->fixed && (looks_chosen(output) || (!counted && n > channels));
     if (counted ? levels_of(output, n, form->per_cell) == 0 : n <= channels || looks_chosen(output))
@@ -360,7 +382,7 @@ static void write_words(const struct form *form, const struct rfx_box_output *ou
                         struct rfx_box_head *head) {
     char levels[32] = "", others[48] = "";
     int n_levels = levels_of(output, head->candidates, form->per_cell);
-    int64_t further = form->named ? 0 : head->channels - form->fixed - head->classes;
+    int64_t further = form->named ? 0 : head->channels - form->fixed - head->classes - form->angles;
     if (form->behind > 0) further = 0;
     if (head->points > 0)
         (void)snprintf(others, sizeof others, ", %d point%s%s", head->points,
@@ -400,6 +422,7 @@ static void set_head(enum rfx_box_form which, const struct rfx_box_output *outpu
                                  .channels = output->dims[axis],
                                  .candidates = output->dims[3 - axis],
                                  .suppress = form->per_cell != 0,
+                                 .oriented = form->angles > 0,
                                  .points = form->points,
                                  .point_values = 2,
                                  .image_h = output->image_h,
@@ -409,7 +432,8 @@ static void set_head(enum rfx_box_form which, const struct rfx_box_output *outpu
     else if (form->behind > 0)
         set_numbers(form, output->classes, &found);
     else if (form->per_cell != 0)
-        found.classes = output->classes > 0 ? output->classes : found.channels - form->fixed;
+        found.classes =
+            output->classes > 0 ? output->classes : found.channels - form->fixed - form->angles;
     write_words(form, output, &found);
     *head = found;
 }
@@ -441,7 +465,7 @@ static bool fits_named(const struct form *form, const struct rfx_box_output *out
     if (form->per_cell == 0 || levels_of(output, n, form->per_cell) > 0) return true;
     if (!form->either_axis) return !is_counted(output, axis); /* those are candidates too */
     if (levels_of(output, channels, form->per_cell) > 0) return false; /* those are candidates */
-    return n >= channels || channels == form->fixed + output->classes;
+    return n >= channels || channels == form->fixed + output->classes + form->angles;
 }
 
 static enum rfx_status find_named(const struct rfx_box_output *output, const char *shape,

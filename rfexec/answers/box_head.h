@@ -14,6 +14,7 @@
  *   yolov8-pose        1 x (4 + classes + 3 points) x candidates    as yolov8
  *   yolov8-pose-xy     1 x (4 + classes + 2 points) x candidates    as yolov8
  *   yolov8-seg         1 x (4 + classes + coefficients) x candidates    as yolov8
+ *   yolov8-obb         1 x (4 + classes + 1) x candidates  Ultralytics, rotated boxes
  *
  * The channels of the first four are centre x, centre y, width and height in pixels of the
  * network's input, then (but for yolov8) objectness, then a score for each class; all scores are in
@@ -33,6 +34,9 @@
  * class and -seg 32 coefficients. They are never recognised by shape, which cannot tell classes
  * from what is behind them.
  *
+ * yolov8-obb is yolov8 with the angle of the box in radians as the last channel (oriented_boxes.h).
+ * It looks like yolov8 with one class more, so it is never recognised by shape.
+ *
  * A head does not touch files and graphs. Pinned by test_box_head.c and tests/oracle/box_cases.py.
  */
 #ifndef RFX_RFEXEC_ANSWERS_BOX_HEAD_H
@@ -40,6 +44,7 @@
 
 #include "layers/core/status.h"
 #include "rfexec/answers/boxes.h"
+#include "rfexec/answers/oriented_boxes.h"
 #include "rfexec/output/detector.h"
 
 enum { RFX_BOX_POINTS = 5 };              /* landmarks of faces */
@@ -57,6 +62,7 @@ enum rfx_box_form {
     RFX_BOX_FORM_POSE,
     RFX_BOX_FORM_POSE_XY,
     RFX_BOX_FORM_SEG,
+    RFX_BOX_FORM_YOLOV8_OBB,
     RFX_BOX_FORM_COUNT
 };
 
@@ -76,6 +82,7 @@ struct rfx_box_head {
     int64_t candidates;       /* of the output; a candidate's index counts them from 0 */
     int64_t classes;          /* 0: the form does not tell (yolov10) */
     bool suppress;            /* false: the network has suppressed already */
+    bool oriented;            /* boxes have an angle */
     int points;               /* landmarks or key points of a box */
     int point_values;         /* of each: 2 (x, y) or 3 (x, y, score) */
     int coefficients;         /* of the mask of a box; 0: boxes have no masks */
@@ -125,4 +132,9 @@ static inline int64_t rfx_box_head_extras(const struct rfx_box_head *head) {
  * `channels`. */
 const float *rfx_box_head_numbers(const struct rfx_box_head *head, const float *channels,
                                   int64_t index, float points[2 * RFX_BOX_POINTS]);
+
+/* Returns a candidate that rfx_box_head_take has taken as a box with an angle: the channels as they
+ * are. For heads whose boxes have one. */
+struct rfx_oriented_box rfx_box_head_orient(const struct rfx_box_head *head, const float *channels,
+                                            const struct rfx_box *box);
 #endif

@@ -10,8 +10,9 @@
 #include "rfexec/answers/box_head.h"
 #include "rfexec/answers/box_masks.h"
 #include "rfexec/answers/detector_boxes.h"
-#include "rfexec/output/head_file.h"
 #include "rfexec/answers/mask_text.h"
+#include "rfexec/answers/oriented_text.h"
+#include "rfexec/output/head_file.h"
 
 struct rfx_boxes_file {
     struct rfx_memory *mem;
@@ -20,12 +21,13 @@ struct rfx_boxes_file {
     struct rfx_answer_options options; /* without borrowed members */
     enum rfx_answer_form form;
     struct rfx_boxes *boxes;
-    struct rfx_box_extras *extras; /* points or coefficients; NULL: the file has none */
-    struct rfx_box_masks *masks;   /* NULL: the file has none */
-    int prototypes;                /* output of which the masks are made; -1: none */
-    float *channels;               /* of one candidate */
-    float least;                   /* of rfx_detector_least, for a described head */
-    bool own_pixels;               /* coordinates are the network's own numbers */
+    struct rfx_oriented_boxes *oriented; /* instead of `boxes`, if the head's boxes have an angle */
+    struct rfx_box_extras *extras;       /* points or coefficients; NULL: the file has none */
+    struct rfx_box_masks *masks;         /* NULL: the file has none */
+    int prototypes;                      /* output of which the masks are made; -1: none */
+    float *channels;                     /* of one candidate */
+    float least;                         /* of rfx_detector_least, for a described head */
+    bool own_pixels;                     /* coordinates are the network's own numbers */
 };
 
 /* Distance of a candidate's values in the output, and of the first values of two candidates. */
@@ -151,7 +153,8 @@ size_t rfx_boxes_file_bytes(const struct rfx_output_format *format,
             bytes += rfx_mask_polygon_bytes(&format->prototypes, format->answer.most_bytes);
     }
     return bytes + sizeof(struct rfx_boxes_file) + rfx_answer_text_bytes(&format->answer) +
-           (size_t)head.channels * sizeof(float) + rfx_boxes_bytes(most);
+           (size_t)head.channels * sizeof(float) +
+           (head.oriented ? rfx_oriented_boxes_bytes(most) : rfx_boxes_bytes(most));
 }
 
 enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
@@ -171,12 +174,12 @@ enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
     if (status == RFX_OK)
         status = rfx_answer_text_open(&file->text, mem, path, &format->answer, &format->place,
                                       format->geo, err);
-    const struct rfx_geo_affine *a = &file->text.affine;
     if (status == RFX_OK && file->head.detector != NULL)
         file->least = rfx_detector_least(file->head.detector, file->options.score);
-    file->own_pixels = a->x[0] == 1.0 && a->x[1] == 0.0 && a->x[2] == 0.0 && a->y[0] == 0.0 &&
-                       a->y[1] == 1.0 && a->y[2] == 0.0;
-    if (status == RFX_OK)
+    file->own_pixels = rfx_answer_own_pixels(&file->text);
+    if (status == RFX_OK && file->head.oriented)
+        status = rfx_oriented_boxes_create(mem, most_of(&format->answer), &file->oriented, err);
+    if (status == RFX_OK && !file->head.oriented)
         status = rfx_boxes_create(mem, most_of(&format->answer), &file->boxes, err);
     int64_t extras = extras_of(format, &file->head);
     if (status == RFX_OK && extras > 0)
@@ -213,6 +216,10 @@ static enum rfx_status take_one(struct rfx_boxes_file *file, const float *channe
         return rfx_detector_cell(head->detector, index, channels, file->options.score, file->least,
                                  add_box, file, err);
     if (!rfx_box_head_take(head, channels, index, file->options.score, &box)) return RFX_OK;
+    if (head->oriented) {
+        const struct rfx_oriented_box oriented = rfx_box_head_orient(head, channels, &box);
+        return rfx_oriented_boxes_add(file->oriented, &oriented, err);
+    }
     if (file->extras == NULL) return add_box(file, &box, NULL, err);
     return add_box(file, &box, rfx_box_head_numbers(head, channels, index, points), err);
 }
@@ -411,6 +418,15 @@ static void put_header(struct rfx_boxes_file *file) {
     rfx_answer_put(text, "\n");
 }
 
+static void put_oriented(struct rfx_boxes_file *file) {
+    int64_t n;
+    const struct rfx_oriented_box *list = rfx_oriented_boxes_list(file->oriented, &n);
+    rfx_oriented_begin(&file->text, file->form, file->head.words);
+    for (int64_t i = 0; i < n && file->text.status == RFX_OK; i++)
+        rfx_oriented_put(&file->text, file->form, &list[i], i);
+    rfx_oriented_end(&file->text, file->form);
+}
+
 static enum rfx_status put_box(struct rfx_boxes_file *file, const struct rfx_box *box,
                                struct rfx_error *err) {
     const char *name = rfx_answer_name(&file->text, box->label);
@@ -447,12 +463,19 @@ static enum rfx_status put_all(struct rfx_boxes_file *file, struct rfx_error *er
 }
 
 enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_error *err) {
-    if (file->head.suppress)
-        rfx_boxes_suppress(file->boxes, file->options.overlap, !file->options.agnostic);
+    const struct rfx_answer_options *options = &file->options;
+    if (file->head.oriented)
+        rfx_oriented_boxes_suppress(file->oriented, (float)options->overlap, !options->agnostic);
+    else if (file->head.suppress)
+        rfx_boxes_suppress(file->boxes, options->overlap, !options->agnostic);
     else
         rfx_boxes_sort(file->boxes);
     if (file->extras != NULL) rfx_box_extras_sort(file->extras);
-    enum rfx_status status = put_all(file, err);
+    enum rfx_status status = RFX_OK;
+    if (file->head.oriented)
+        put_oriented(file);
+    else
+        status = put_all(file, err);
     return status == RFX_OK ? rfx_output_file_commit(file->text.file, err) : status;
 }
 
@@ -461,13 +484,17 @@ struct rfx_found rfx_boxes_file_found(const struct rfx_boxes_file *file) {
                               .head = file->head.words,
                               .names = file->text.names,
                               .n_names = file->text.n_names};
-    found.boxes = rfx_boxes_list(file->boxes, &found.count);
+    if (file->head.oriented)
+        found.oriented = rfx_oriented_boxes_list(file->oriented, &found.count);
+    else
+        found.boxes = rfx_boxes_list(file->boxes, &found.count);
     return found;
 }
 
 void rfx_boxes_file_free(struct rfx_boxes_file *file) {
     if (file == NULL) return;
     rfx_boxes_free(file->boxes);
+    rfx_oriented_boxes_free(file->oriented);
     rfx_box_extras_free(file->extras);
     rfx_box_masks_free(file->masks);
     rfx_memory_release(file->mem, file->channels);

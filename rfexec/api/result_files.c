@@ -101,7 +101,9 @@ static struct rfx_answer_options answer_of(const struct rfx_result_file *file, b
         .score = file->score,
         .overlap = file->overlap,
         .agnostic = file->agnostic != 0,
-        .most_boxes = file->most_boxes};
+        .most_boxes = file->most_boxes,
+        .text_score = file->score != RFX_ANSWER_SCORE ? file->score : RFX_ANSWER_TEXT_SCORE,
+        .growth = RFX_ANSWER_GROWTH};
     rfx_answer_limit(&answer, budget);
     return answer;
 }

@@ -25,7 +25,7 @@ struct rfx_answer_bins {
 };
 #define RFX_ANSWER_MOST_BINS 65536
 
-struct rfx_answer_options { /* zeros are the defaults, but for score and overlap */
+struct rfx_answer_options { /* zeros are the defaults, but for score, overlap, text_score, growth */
     const char *names;      /* path of a file with a class name a line; borrowed while the file is
                                opened; NULL: none */
     size_t most_bytes; /* for regions that are open at a time, and for areas with their counts; 0:
@@ -54,12 +54,21 @@ struct rfx_answer_options { /* zeros are the defaults, but for score and overlap
     bool agnostic;    /* boxes of different classes suppress each other too */
     int64_t classes;  /* channels of classes; 0: all channels behind the fixed ones (box_head.h) */
     int64_t most_boxes; /* candidates that are held at most; 0: RFX_ANSWER_BOXES */
+    /* Boxes of text (text_file.h), whose threshold is RFX_ANSWER_TEXT_THRESHOLD unless there are
+     * others. */
+    float text_score; /* boxes with lower scores are left out */
+    double growth;    /* they grow by area * growth / perimeter on all sides */
 };
 
 /* Options of boxes unless others are wanted. */
 #define RFX_ANSWER_SCORE 0.25F
 #define RFX_ANSWER_OVERLAP 0.45
 #define RFX_ANSWER_BOXES 100000
+
+/* Options of text unless others are wanted: those of PaddleOCR. */
+#define RFX_ANSWER_TEXT_THRESHOLD 0.3F
+#define RFX_ANSWER_TEXT_SCORE 0.6F
+#define RFX_ANSWER_GROWTH 1.5
 
 /* Limits the memory of open regions, and of areas, in a run with a budget, unless the options do.
  */

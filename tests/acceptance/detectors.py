@@ -6,7 +6,8 @@
 For each network of tools/scripts/export_detectors.py and each size:
 1. the file is exported, unless it is in DIR already;
 2. the boxes of `rfexec run --boxes` are those of tests/oracle/box_cases.py on the output tensor that
-   the same run writes: number, order and every bit;
+   the same run writes: number, order and every bit; of -obb networks those of oriented_cases.py, and of
+   Ultralytics' own suppression of boxes with an angle;
 3. the tensor agrees with ONNX Runtime within 1e-2 of its largest magnitude;
 4. the file of boxes has the same bytes under every plan (untiled, bands, tiles, the least memory that
    the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged;
@@ -54,6 +55,7 @@ FACES = (("yunet_n_dynamic.onnx", "yunet", ("0.01", "0.05"), "640x640,320x480,22
 # over all of stride 32.
 LARGE = (("yolo11n", 8000, 8000, 256, False), ("yolo12n", 8000, 8000, 416, False), ("yolo12n", 8000, 8000, 256, True),
          ("yolov8n", 16384, 16384, 96, False))
+OBB = "yolov8-obb"
 MIB = 1 << 20
 
 
@@ -98,26 +100,41 @@ def agrees(model, image, ours, chosen):
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
 
-def compare(program, model, head, image, size, work):
+def references(output, head, file):
+    """Yields the boxes of each reference, and texts of those of the file that differ."""
     import box_cases
+    import oriented_cases
+
+    if head != OBB:
+        theirs = box_cases.reference(box_cases.rows_of(output, head, 0, False), head, 0.25, 0.45, False)
+        yield theirs, box_cases.differences(box_cases.read(file), theirs)
+        return
+    for chosen in (oriented_cases.suppress, oriented_cases.suppress_by_ultralytics):
+        theirs = oriented_cases.reference(output, chosen=chosen)
+        yield theirs, oriented_cases.differences(oriented_cases.read(file), theirs)
+
+
+def compare(program, model, head, image, size, work):
     import numpy as np
 
+    asked = ("--head", head) if head == OBB else ()  # its shape is that of yolov8 with a class more
     tensor, first, other = work / "tensor.npy", work / "first.json", work / "other.json"
     name = f"{model.stem} {size}"
-    wrong = boxes_of(program, model, image, first, "-o", tensor, *PLANS[0].split())
+    wrong = boxes_of(program, model, image, first, "-o", tensor, *asked, *PLANS[0].split())
     if wrong:
         return say(False, name, wrong)
     output = np.load(tensor)
-    theirs = box_cases.reference(box_cases.rows_of(output, head, 0, False), head, 0.25, 0.45, False)
-    texts = box_cases.differences(box_cases.read(first), theirs)
-    good = say(not texts, name, f"{len(theirs)} boxes of the reference, {len(texts)} differ {'; '.join(texts[:3])}")
+    good = True
+    for theirs, texts in references(output, head, first):
+        good = say(not texts, name, f"{len(theirs)} boxes of the reference, {len(texts)} differ "
+                   f"{'; '.join(texts[:3])}") and good
     worst = agrees(model, image, output, head == "yolov10")
     good = say(worst <= TOLERANCE, name, f"largest error {worst:.1e} beside ONNX Runtime") and good
-    least, words = smallest(program, model, image, other)
+    least, words = smallest(program, model, image, other, *asked)
     if least is None:
         return say(False, name, f"no least budget in: {words[:300]}")
-    good = same_plans(program, model, image, name, first, other, [*PLANS[1:], least]) and good
-    return same_parts(program, model, image, name, first, work) and good
+    good = same_plans(program, model, image, name, first, other, [*PLANS[1:], least], *asked) and good
+    return same_parts(program, model, image, name, first, work, (), asked) and good
 
 
 def same_plans(program, model, image, name, first, other, plans, *asked):
@@ -360,7 +377,7 @@ def main():
             if not (kept / f"{name}.onnx").exists():
                 export_detectors.export(name, kept / f"{name}.onnx")
         for name in names:
-            head = "yolov10" if name in export_detectors.END_TO_END else "yolov8"
+            head = ("yolov10" if name in export_detectors.END_TO_END else OBB if name.endswith("-obb") else "yolov8")
             for size in () if args.large else args.sizes.split(","):
                 h, w = map(int, size.split("x"))
                 np.save(work / "image.npy", export_detectors.drawn_image(h, w))

@@ -38,6 +38,12 @@ static struct asked asked_of(const struct rfx_cli_run_options *options, int whic
                              o->summary_of,
                              true,
                              {&rfx_output_summary_json, &rfx_output_summary_csv}},
+        [RFX_CLI_TEXT_BOXES] = {"--text",
+                                o->text,
+                                o->text_of,
+                                true,
+                                {&rfx_output_text_json, &rfx_output_text_csv,
+                                 &rfx_output_text_geojson}},
         [RFX_CLI_BOXES] = {"--boxes",
                            o->boxes,
                            o->boxes_of,
@@ -68,7 +74,7 @@ void rfx_cli_answers_notice(const struct rfx_found *found) {
 
 bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options) {
     return options->regions != NULL || options->points != NULL || options->summary != NULL ||
-           options->boxes != NULL;
+           options->text != NULL || options->boxes != NULL;
 }
 
 static bool are_boxes(const char *path) {

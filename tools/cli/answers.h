@@ -17,7 +17,14 @@ struct rfx_cli_answer {
     struct rfx_found found;           /* set by rfx_cli_answers_finish */
 };
 
-enum { RFX_CLI_REGIONS, RFX_CLI_POINTS, RFX_CLI_SUMMARY, RFX_CLI_BOXES, RFX_CLI_ANSWERS };
+enum {
+    RFX_CLI_REGIONS,
+    RFX_CLI_POINTS,
+    RFX_CLI_SUMMARY,
+    RFX_CLI_TEXT_BOXES,
+    RFX_CLI_BOXES,
+    RFX_CLI_ANSWERS
+};
 
 struct rfx_cli_answers { /* all zero: none */
     struct rfx_cli_answer items[RFX_CLI_ANSWERS];

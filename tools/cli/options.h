@@ -192,13 +192,15 @@ struct rfx_cli_input_options {
     const char *nodata_mark; /* field (NULL), centre or none */
 };
 
-/* What is found in outputs: files of --regions, --points, --summary and --boxes, and of -o that
- * ends in .geojson, .csv or .json. */
+/* What is found in outputs: files of --regions, --points, --summary, --text and --boxes, and of -o
+ * that ends in .geojson, .csv or .json. */
 struct rfx_cli_answer_options {
     const char *regions, *regions_of;
     const char *points, *points_of;
     int64_t distance; /* 0: not given */
     const char *summary, *summary_of;
+    const char *text, *text_of;
+    struct rfx_cli_number growth;
     const char *within; /* file of areas */
     struct rfx_answer_bins bins;
     const char *boxes, *boxes_of, *head;

@@ -34,7 +34,7 @@ static bool of_answers(const struct rfx_cli_answer_options *options) {
            options->memory_bytes != 0 || options->head != NULL || options->score.given ||
            options->overlap.given || options->agnostic || options->most_boxes != 0 ||
            options->class_count != 0 || options->distance != 0 || options->bins.n != 0 ||
-           options->within != NULL || options->tolerance.given;
+           options->within != NULL || options->tolerance.given || options->growth.given;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
@@ -49,14 +49,17 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options,
     if ((takes & RFX_OUTPUT_TAKES_OVERVIEWS) == 0 && options->overviews != NULL)
         return "--overviews are for -o that ends in .tif or .ome.zarr";
     if ((takes & RFX_OUTPUT_TAKES_ANSWERS) == 0 && of_answers(&options->answer))
-        return "answer options are for --regions, --points, --summary and --boxes, or for -o that "
-               "ends in .geojson, .csv or .json";
+        return "answer options are for --regions, --points, --summary, --text and --boxes, or "
+               "for -o that ends in .geojson, .csv or .json";
     if ((takes & RFX_OUTPUT_TAKES_DISTANCE) == 0 && options->answer.distance != 0)
         return "--distance is for --points, or for -o that ends in .points.geojson or .points.csv";
     if ((takes & RFX_OUTPUT_TAKES_AREAS) == 0 &&
         (options->answer.within != NULL || options->answer.bins.n != 0))
         return "--within and --bins are for --summary, or for -o that ends in .summary.json or "
                ".summary.csv";
+    if ((takes & RFX_OUTPUT_TAKES_GROWTH) == 0 && options->answer.growth.given)
+        return "--unclip is for --text, or for -o that ends in .text.json, .text.csv or "
+               ".text.geojson";
     return NULL;
 }
 
@@ -90,6 +93,8 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
     answer.agnostic = options->agnostic;
     answer.classes = options->class_count;
     answer.most_boxes = options->most_boxes;
+    answer.text_score = options->score.given ? options->score.value : RFX_ANSWER_TEXT_SCORE;
+    answer.growth = options->growth.given ? (double)options->growth.value : RFX_ANSWER_GROWTH;
     return answer;
 }
 
@@ -285,6 +290,7 @@ static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_run_
     unsigned takes = rfx_cli_answers_any(answer) ? RFX_OUTPUT_TAKES_ANSWERS : 0;
     if (answer->points != NULL) takes |= RFX_OUTPUT_TAKES_DISTANCE;
     if (answer->summary != NULL) takes |= RFX_OUTPUT_TAKES_AREAS;
+    if (answer->text != NULL) takes |= RFX_OUTPUT_TAKES_GROWTH;
     bool named;
     for (int k = 0; k < graph->n_outputs; ++k) {
         const char *path = path_of(graph, options, k, &named);

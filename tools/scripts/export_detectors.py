@@ -32,6 +32,8 @@ NETWORKS = {
     "yolo11n-seg": "yolo11n-seg.yaml",
     "yolov8n-pose": "yolov8n-pose.yaml",
     "yolo11n-pose": "yolo11n-pose.yaml",
+    "yolov8n-obb": "yolov8n-obb.yaml",
+    "yolo11n-obb": "yolo11n-obb.yaml",
 }
 END_TO_END = {"yolov10n", "yolo26n"}  # the file chooses the boxes itself
 SIDE = 640  # of the image that the statistics are from
@@ -49,7 +51,7 @@ def scale_to(conv, values, spread, mean):
 
 
 def spread_heads(model, image):
-    """Scales the last convolutions of boxes and classes of every level, by the image."""
+    """Scales the last convolutions of boxes, classes and angles of every level, by the image."""
     head, seen, hooks = model.model[-1], {}, []
     names = ("cv2", "cv3", "cv4", "one2one_cv2", "one2one_cv3")
     lists = [(name, getattr(head, name)) for name in names if getattr(head, name, None) is not None]

@@ -379,7 +379,8 @@ struct rfx_result_file {
      * have what is found in the output, not the output: .geojson and .csv, the connected regions of
      * a map, or the boxes of a detector, whose output is no map; .json, .coco.json, .boxes.geojson
      * and .boxes.csv, boxes; .points.geojson and .points.csv, the peaks of a map; .summary.json and
-     * .summary.csv, the pixels, areas and values of a map's classes. */
+     * .summary.csv, the pixels, areas and values of a map's classes; .text.json, .text.csv and
+     * .text.geojson, boxes of text in a DB network's map. */
     const char *path;
     /* With 8 and 16 bits: the values that become the smallest and the largest sample. If both are
      * equal, the smallest and the largest value of the map are used. */
@@ -411,7 +412,8 @@ struct rfx_result_file {
     /* Boxes. A candidate's class is that of its largest score. */
     const char *head;   /* form of the detector's output, such as "yolov8" (docs/answers.md); NULL:
                            the one that the shape fits, or that of rfx_open_options.head_file */
-    float score;        /* boxes with scores up to it are left out; init sets 0.25 */
+    float score;        /* boxes with scores up to it are left out; init sets 0.25, which means 0.6
+                           for text, where a score as large is enough */
     int agnostic;       /* not 0: boxes of different classes suppress each other too */
     double overlap;     /* of two boxes whose intersection is a larger share of their union, the one
                            of the lower score is dropped; init sets 0.45 */

@@ -16,6 +16,7 @@ enum { V8 = RFX_BOX_FORM_YOLOV8, V5 = RFX_BOX_FORM_YOLOV5, V7 = RFX_BOX_FORM_YOL
 enum { X = RFX_BOX_FORM_YOLOX, V10 = RFX_BOX_FORM_YOLOV10 };
 enum { YUNET = RFX_BOX_FORM_YUNET, RFB = RFX_BOX_FORM_RFB };
 enum { POSE = RFX_BOX_FORM_POSE, POSE_XY = RFX_BOX_FORM_POSE_XY, SEG = RFX_BOX_FORM_SEG };
+enum { OBB = RFX_BOX_FORM_YOLOV8_OBB };
 
 /* ---- shapes ---- */
 
@@ -184,6 +185,32 @@ static const struct found_case found[] = {
      8400,
      3,
      "YOLOv8 head, 3 classes, 3 levels, masks of 1 prototype"},
+    /* an angle behind the classes: only by name */
+    {{1, 20, 8400}, 640, 640, 0, NULL, V8, 1, 20, 8400, 16, "YOLOv8 head, 16 classes, 3 levels"},
+    {{1, 20, 8400},
+     640,
+     640,
+     0,
+     "yolov8-obb",
+     OBB,
+     1,
+     20,
+     8400,
+     15,
+     "YOLOv8 OBB head, 15 classes, 3 levels"},
+    {{1, 8400, 20}, 0, 0, 15, "yolo11-obb", OBB, 2, 20, 8400, 15, "YOLOv8 OBB head, 15 classes"},
+    {{1, 6, 6}, 0, 0, 0, "yolov8-obb", OBB, 1, 6, 6, 1, "YOLOv8 OBB head, 1 class"},
+    {{1, 22, 8400},
+     640,
+     640,
+     15,
+     "yolov8-obb",
+     OBB,
+     1,
+     22,
+     8400,
+     15,
+     "YOLOv8 OBB head, 15 classes, 3 levels, 2 further channels not used"},
 };
 
 static void recognised_shapes(void **state) {
@@ -258,6 +285,15 @@ static const struct refused_case refused[] = {
     {3, {1, 36, 8400}, 640, 640, 0, "yolov8-seg", UNSUPPORTED, "coefficients) x candidates; the"},
     {3, {1, 84, 8400}, 640, 640, 80, "yolov8-seg", UNSUPPORTED, "1x84x8400 and 80 classes"},
     {3, {1, 4105, 8400}, 640, 640, 4, "yolov8-seg", UNSUPPORTED, "1x4105x8400"},
+    {3,
+     {1, 5, 8400},
+     640,
+     640,
+     0,
+     "yolov8-obb",
+     UNSUPPORTED,
+     "(4 + classes + 1) x candidates; the"},
+    {3, {1, 20, 8400}, 640, 640, 16, "yolov8-obb", UNSUPPORTED, "1x20x8400 and 16 classes"},
 };
 
 static void refused_shapes(void **state) {
@@ -305,6 +341,7 @@ static void names(void **state) {
         [V10] = "yolov10 yolo26 end-to-end",
         [YUNET] = "yunet",
         [RFB] = "rfb",
+        [OBB] = "yolov8-obb yolov9-obb yolov11-obb yolo11-obb yolov12-obb yolo12-obb",
         [POSE] = "yolov8-pose yolov11-pose yolo11-pose",
         [POSE_XY] = "yolov8-pose-xy yolov11-pose-xy yolo11-pose-xy",
         [SEG] = "yolov8-seg yolov9-seg yolov11-seg yolo11-seg"};
@@ -324,6 +361,7 @@ static void names(void **state) {
             assert_int_equal(head.form, form);
             assert_int_equal(head.points, points_of[form]);
             assert_int_equal(head.coefficients, form == SEG ? 32 : 0);
+            assert_int_equal(head.oriented, form == OBB);
         }
     }
 }
@@ -542,6 +580,19 @@ static void shares_by_hand(void **state) {
     assert_int_equal(box.index, 7);
 }
 
+static void oriented_boxes_have_the_channels(void **state) {
+    static const float channels[8] = {100, 50, 30, 20, 0.25f, 0.75f, 0.9f, -0.5f};
+    const struct rfx_box_head head = {.form = RFX_BOX_FORM_YOLOV8_OBB, .channels = 8, .classes = 2};
+    struct rfx_box box;
+    (void)state;
+    assert_true(rfx_box_head_take(&head, channels, 7, 0.5f, &box));
+    const struct rfx_oriented_box oriented = rfx_box_head_orient(&head, channels, &box);
+    assert_memory_equal(oriented.centre, channels, sizeof oriented.centre);
+    assert_memory_equal(oriented.side, channels + 2, sizeof oriented.side);
+    assert_true(oriented.angle == -0.5f && oriented.score == 0.75f);
+    assert_true(oriented.label == 1 && oriented.index == 7);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(recognised_shapes),
@@ -552,6 +603,7 @@ int main(void) {
         cmocka_unit_test(faces_by_hand),
         cmocka_unit_test(numbers_by_hand),
         cmocka_unit_test(shares_by_hand),
+        cmocka_unit_test(oriented_boxes_have_the_channels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
