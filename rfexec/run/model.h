@@ -23,6 +23,9 @@ struct rfx_load_options {
      * NULL: none. head_only: as in join_detector.h. */
     const struct rfx_detector *detector;
     bool head_only;
+    /* Nodes whose sizes depend on data, and all behind them, become graph->late; false: a model
+     * with such nodes is refused. */
+    bool late;
     size_t memory_bytes; /* budget of the process that loads a model file; 0: none */
 };
 
