@@ -351,10 +351,12 @@ static const struct rfx_cli_option answers_rows[] = {
                    "write coordinates in pixels of the picture or in its coordinate system "
                    "(default: map where the picture has one)",
                    .needs = "regions points summary boxes output as"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
-                   "memory for regions that are not complete yet, or for the areas of --within, a "
-                   "part of the budget (default 8MiB with --memory, else no limit)",
-                   .needs = "regions within output as"),
+    RFX_CLI_OPTION(
+        rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
+        "memory for regions that are not complete yet, for the areas of --within, or for "
+        "nodes whose sizes depend on data, a part of the budget (default 8MiB with "
+        "--memory, else no limit)",
+        .needs = "regions within boxes output as"),
 };
 GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 

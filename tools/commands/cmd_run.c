@@ -151,6 +151,7 @@ static int print_result(const struct run *run) {
 static int run_once(struct rfx_cli_run_options *options) {
     struct run run = {.image = 0};
     struct rfx_error err = {{0}};
+    options->model.late = true;
     int code = rfx_run_request_open(&run.asked, options, options->words.args[1]);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&run.asked.job, options, "run");
     if (code == RFX_EXIT_DONE) {

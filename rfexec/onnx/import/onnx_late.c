@@ -58,7 +58,7 @@ static enum rfx_type late_type(struct rfx_onnx_import *ctx, int32_t type, const 
     return RFX_TYPE_FLOAT32;
 }
 
-/* Copies numbers to elements of a type. Returns -1 if there was an error, else 0. */
+/* Copies numbers to elements of a type. */
 static void put_numbers(enum rfx_type type, const double *reals, const int64_t *ints, int64_t n,
                         void *to) {
     for (int64_t i = 0; i < n; i++) {
@@ -281,6 +281,112 @@ static void add_output(struct rfx_onnx_import *ctx, const struct rfx_onnx_value 
     for (int i = 0; i < declared->rank; i++) output->dims[i] = declared->dims[i];
 }
 
+/* --- fewer cut tensors ---
+ *
+ * A file may select one class after the other from a tensor of scores, and compare each with a
+ * threshold. The selections and comparisons become late nodes, so that one tensor is cut in place
+ * of two for each class. */
+
+static const char *const comparisons[] = {"Equal",       "Greater", "GreaterOrEqual",
+                                          "LessOrEqual", "Less",    NULL};
+static const char *const selections[] = {"Gather", "Slice", NULL};
+
+/* Makes the ONNX node of the model whose only output is the cut tensor the current one. Returns
+ * false if there is none whose operator is in the list. */
+static bool enter_maker(struct rfx_onnx_import *ctx, const struct cut *cut,
+                        const char *const *ops) {
+    for (size_t i = 0; i < ctx->model->n_nodes; i++) {
+        const struct rfx_onnx_node *node = &ctx->model->nodes[i];
+        if (node->n_out != 1 || strcmp(node->out[0], cut->name) != 0) continue;
+        const struct rfx_onnx_operand *made = rfx_onnx_names_find(ctx->values, cut->name);
+        ctx->node = node;
+        ctx->node_name = node->name[0] != '\0' ? node->name : node->out[0];
+        return made != NULL && made->node == cut->node && node->n_in > 0 &&
+               rfx_onnx_is_own_domain(node->domain) && rfx_onnx_op_is_one_of(ctx, ops);
+    }
+    return false;
+}
+
+/* Whether operand k of the current node is a cut tensor already. */
+static bool is_cut(const struct rfx_onnx_import *ctx, size_t k) {
+    const struct rfx_onnx_late *l = ctx->late;
+    for (size_t i = 0; i < l->n_cuts; i++)
+        if (l->cuts[i].node == rfx_onnx_in(ctx, k).node &&
+            l->cuts[i].type == rfx_onnx_in_type(ctx, k))
+            return true;
+    return false;
+}
+
+/* Makes the cut tensor the result of a late node that does what the current ONNX node does, and
+ * that runs first. */
+static void make_late(struct rfx_onnx_import *ctx, struct cut *cut) {
+    struct rfx_late *late = ctx->late->late;
+    struct rfx_late_node *node = add_node(ctx, rfx_late_op_find(ctx->node->op));
+    if (node == NULL) return;
+    read_attributes(ctx, node);
+    if (rfx_onnx_failed(ctx)) return;
+    node->out[0] = cut->value;
+    late->values[cut->value].cut = -1;
+    cut->node = -1;
+    const struct rfx_late_node last = *node;
+    memmove(late->block.nodes + 1, late->block.nodes, (late->block.n - 1) * sizeof last);
+    late->block.nodes[0] = last;
+}
+
+/* Comparisons of cut tensors with constants or each other. */
+static void move_comparisons(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_late *l = ctx->late;
+    for (size_t i = 0; i < l->n_cuts && !rfx_onnx_failed(ctx); i++) {
+        bool known = enter_maker(ctx, &l->cuts[i], comparisons);
+        for (size_t k = 0; known && k < ctx->node->n_in; k++)
+            known = rfx_onnx_in(ctx, k).constant != NULL || is_cut(ctx, k);
+        if (known) make_late(ctx, &l->cuts[i]);
+    }
+}
+
+/* Returns the node from which the cut tensor is selected by constant operands; -1: it is not. */
+static int selected_from(struct rfx_onnx_import *ctx, const struct cut *cut) {
+    bool known = enter_maker(ctx, cut, selections);
+    for (size_t k = 1; known && k < ctx->node->n_in; k++)
+        known = !rfx_onnx_has(ctx, k) || rfx_onnx_in(ctx, k).constant != NULL;
+    return known ? rfx_onnx_in(ctx, 0).node : -1;
+}
+
+/* Selections that together are at least half of a tensor. */
+static void move_selections(struct rfx_onnx_import *ctx) {
+    struct rfx_onnx_late *l = ctx->late;
+    const size_t n = l->n_cuts;
+    int *from = rfx_onnx_alloc(ctx, n + 1, sizeof *from);
+    for (size_t i = 0; from != NULL && i < n; i++) from[i] = selected_from(ctx, &l->cuts[i]);
+    for (size_t i = 0; i < n && !rfx_onnx_failed(ctx); i++) {
+        int64_t sum = 0, count = 0;
+        if (from[i] < 0) continue;
+        for (size_t j = 0; j < n; j++) {
+            if (from[j] != from[i]) continue;
+            sum += rfx_onnx_tensor_of(ctx, l->cuts[j].node)->elems;
+            count++;
+        }
+        const int of = from[i];
+        const bool moved = count > 1 && sum >= rfx_onnx_tensor_of(ctx, of)->elems / 2;
+        for (size_t j = i; j < n && !rfx_onnx_failed(ctx); j++) {
+            if (from[j] != of) continue;
+            from[j] = -1;
+            if (moved && enter_maker(ctx, &l->cuts[j], selections)) make_late(ctx, &l->cuts[j]);
+        }
+    }
+}
+
+/* Numbers the cut tensors that are left. */
+static void close_ranks(struct rfx_onnx_late *l) {
+    size_t n = 0;
+    for (size_t i = 0; i < l->n_cuts; i++) {
+        if (l->cuts[i].node < 0) continue;
+        l->late->values[l->cuts[i].value].cut = (int)n;
+        l->cuts[n++] = l->cuts[i];
+    }
+    l->n_cuts = n;
+}
+
 void rfx_onnx_late_outputs(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_late *l = ctx->late;
     if (!rfx_onnx_failed(ctx) && ctx->dequantizes)
@@ -289,6 +395,9 @@ void rfx_onnx_late_outputs(struct rfx_onnx_import *ctx) {
                      "onnx: the sizes of outputs depend on data: they are not dequantized");
     for (size_t i = 0; i < ctx->model->n_outputs && !rfx_onnx_failed(ctx); i++)
         add_output(ctx, &ctx->model->outputs[i]);
+    if (!rfx_onnx_failed(ctx)) move_comparisons(ctx);
+    if (!rfx_onnx_failed(ctx)) move_selections(ctx);
+    if (!rfx_onnx_failed(ctx)) close_ranks(l);
     for (size_t i = 0; i < l->n_cuts && !rfx_onnx_failed(ctx); i++)
         rfx_onnx_add_output(ctx, rfx_onnx_of(l->cuts[i].node), l->cuts[i].name, l->cuts[i].type);
     if (rfx_onnx_failed(ctx)) return;

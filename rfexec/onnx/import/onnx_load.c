@@ -283,7 +283,8 @@ static void refuse_unknown(struct rfx_onnx_import *ctx) {
     if (rfx_onnx_op_is_sized_by_values(node->op) && node->n_in > 0) {
         bool boxes = strcmp(node->op, "NonMaxSuppression") == 0 && node->n_in > 1;
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                              "the size of its result depends on the data: cut the file before it, "
+                              "the size of its result depends on the data, which only run, plan, "
+                              "verify and check of one image support: cut the file before it, "
                               "at '%.40s'%s%.40s%s (onnx.utils.extract_model does that); not "
                               "supported in this model: %s",
                               node->in[0], boxes ? " and '" : "", boxes ? node->in[1] : "",
