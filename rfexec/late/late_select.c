@@ -250,7 +250,7 @@ static void suppress_class(struct rfx_late_call *call, struct suppression *s, in
         }
     sort(s->list, n);
     for (int64_t i = 0; i < n && s->n - begun < s->most && call->status == RFX_OK; i++) {
-        if (i % 1024 == 0) rfx_late_check_stop(call);
+        if (i % 64 == 0) rfx_late_check_stop(call);
         if (is_dropped(s, boxes, begun, s->list[i].place) || !reserve(call, s)) continue;
         const int64_t chosen[3] = {batch, label, s->list[i].place};
         memcpy(s->found + 3 * s->n++, chosen, sizeof chosen);
