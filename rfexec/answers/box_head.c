@@ -521,7 +521,9 @@ enum rfx_status rfx_box_head_find(const struct rfx_box_output *output, struct rf
                                   struct rfx_error *err) {
     char shape[LIST];
     write_shape(output, shape);
-    if (output->rank != 3 || output->dims[0] != 1 || output->dims[1] < 1 || output->dims[2] < 1)
+    bool empty = output->name != NULL && output->rank == 3 && output->dims[1] == 0; /* no boxes */
+    if (output->rank != 3 || output->dims[0] != 1 || (output->dims[1] < 1 && !empty) ||
+        output->dims[2] < 1)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "boxes: the output has the shape %s; heads of detectors have three "
                         "dimensions, the first of which is 1",

@@ -23,6 +23,9 @@ struct rfx_load_options {
      * NULL: none. */
     const struct rfx_detector *detector;
     bool head_only;      /* joined outputs are no outputs any more ("only" of both headers) */
+    /* Nodes whose sizes depend on data, and all behind them, become graph->late; false: a model
+     * with such nodes is refused. */
+    bool late;
     size_t memory_bytes; /* budget of the process that loads a model file; 0: none */
 };
 

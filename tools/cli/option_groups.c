@@ -375,8 +375,8 @@ static const struct rfx_cli_option answers_rows[] = {
     RFX_CLI_OPTION(
         rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
         "memory for regions (with --text too) or a mask of --boxes that are not complete "
-        "yet, or for the areas of --within, a part of the budget (default 8MiB with "
-        "--memory, else no limit)",
+        "yet, for the areas of --within, or for nodes whose sizes depend on data, a part of "
+        "the budget (default 8MiB with --memory, else no limit)",
         .needs = "regions text boxes within output as"),
 };
 GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);

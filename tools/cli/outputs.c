@@ -10,6 +10,7 @@
 #include "rfexec/run/class_map.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
+#include "tools/cli/late_results.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
@@ -304,6 +305,7 @@ static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_run_
 
 int rfx_cli_outputs_check(const struct rfx_graph *graph,
                           const struct rfx_cli_run_options *options) {
+    if (graph->late != NULL) return rfx_cli_late_check(graph, options);
     const struct rfx_tensor *first = tensor_of(graph, 0);
     bool classes_asked = options->report.top > 0 || options->report.labels != NULL;
     if (classes_asked && !rfx_cli_is_vector(first)) {
@@ -349,6 +351,7 @@ static struct rfx_output_files files_of(const struct rfx_graph *graph,
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph,
                              const struct rfx_cli_run_options *options,
                              const struct rfx_geo_source *source) {
+    if (graph->late != NULL) return rfx_cli_late_bytes(graph, options, source);
     const struct rfx_output_files files = files_of(graph, options, source);
     struct rfx_output_files_bytes sum = {0};
     for (int k = 0; k < graph->n_outputs; ++k) {

@@ -28,8 +28,8 @@ static const char *const sub_folders[][14] = {
      "layers/graph", "layers/core"},
     {"tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/arena"},
     {"rfexec/api", "rfexec/shards", "rfexec/builtin", "rfexec/quantise", "rfexec/onnx/export",
-     "rfexec/onnx/import", "rfexec/onnx/file", "rfexec/run", "rfexec/answers", "rfexec/output",
-     "rfexec/image"},
+     "rfexec/onnx/import", "rfexec/onnx/file", "rfexec/run", "rfexec/late", "rfexec/answers",
+     "rfexec/output", "rfexec/image"},
     {"tools/mpi", "tools/commands", "tools/report", "tools/cli", "tools/study"},
 };
 
