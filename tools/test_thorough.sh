@@ -68,6 +68,8 @@ run_counted "smallest budgets of every network: what is named and what is used" 
     python3 $at/named_budgets.py \
     --networks mobilenet_v2,unet_instance,posenet,nafnet,data/defect_net.onnx,data/quantised_u8.onnx build/rfexec \
     || true
+run_counted "ranges of built-in networks on bytes" \
+    python3 tools/scripts/make_builtin_ranges.py build/rfexec --check rfexec/builtin/builtin_ranges.c || true
 run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
     build/tests/make_packing chains-gone-30 windows-gone spirals || true
 if sh tools/install_deps.sh chromium chromium-driver; then

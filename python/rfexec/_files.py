@@ -17,6 +17,7 @@ from ._sizes import c_name, c_number
 _DOUBLE_ENDS = (
     *(".ome.tif", ".ome.tiff", ".ome.zarr", ".coco.json"),
     *(".boxes.geojson", ".boxes.csv", ".points.geojson", ".points.csv", ".summary.json", ".summary.csv"),
+    *(".text.json", ".text.csv", ".text.geojson"),
 )
 
 
@@ -30,7 +31,8 @@ class File:
             regions of a map, or the boxes of a detector. .json, .coco.json,
             .boxes.geojson and .boxes.csv have boxes,
             .points.geojson and .points.csv the peaks of a map, .summary.json and .summary.csv the
-            pixels, areas and values of its classes.
+            pixels, areas and values of its classes, .text.json, .text.csv and .text.geojson the boxes of
+            text in the map of a DB network.
         bits: bits of a sample, 8, 16 or 32 (float); None: the default of the format.
         range: (lowest, highest): the values that become the smallest and largest sample of 8 or 16
             bits; None: the smallest and largest value of the output.
@@ -43,21 +45,26 @@ class File:
         chunk: rows and columns of a Zarr chunk; 0: the default.
         threshold: of regions and summaries: one number, or one for each channel, which is then the class of
             the pixels above it; None: the class of a pixel is its largest channel, or its integer. Points
-            need it, and are above it.
+            need it, and are above it; for text None is 0.3.
         corners: True: pixels that touch at corners belong to one region.
         all_labels: True: label 0, or the first of several channels, is no background.
         min_area: regions of fewer pixels of the map are left out.
         classes: a text file with one name of a class a line, label 0 first.
         coordinates: "pixels" of the picture, "auto": its coordinate system where it has one.
         answer_memory: bytes for regions that are not complete; 0: no limit, or 8 MiB of a budget.
-        score: of boxes: those with scores up to it are left out.
+        score: of boxes: those with scores up to it are left out; of text: those below it, 0.25 stands for 0.6.
         iou: of two boxes whose intersection is a larger share of their union, the one of the lower score
             is dropped.
         agnostic: True: boxes of different classes suppress each other too.
-        head: the form of the detector's output, such as "yolov8"; None: the one that its shape fits.
+        head: the form of the detector's output, such as "yolov8"; None: the one that its shape fits. Only
+            Network.boxes takes a head file.
         max_boxes: candidates that are held at most; 0: 100,000.
         distance: of points: each is the largest value of 2 distance + 1 rows and columns of the map around
             it, and the first of equal ones; 0: 1.
+        within: of summaries: a GeoJSON file of polygons in which pixels are counted once more.
+        bins: of summaries: (n, lowest, highest): a histogram of the values with n bins.
+        simplify: of regions in .geojson: polygons have fewer points, at most so many pixels of the map from
+            the exact ones, up to 0.7; neighbours keep their common edges. 0: they are exact.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -83,6 +90,9 @@ class File:
     head: Optional[str] = None
     max_boxes: int = 0
     distance: int = 0
+    within: Union[None, str, os.PathLike[str]] = None
+    bins: Optional[tuple[int, float, float]] = None
+    simplify: float = 0.0
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -155,6 +165,14 @@ def _fill_answers(at: Any, file: File) -> Any:
     at.score, at.overlap, at.agnostic = float(file.score), float(file.iou), int(file.agnostic)
     at.head, at.most_boxes = _word(file.head, "head"), c_number(file.max_boxes, "max_boxes")
     at.distance = c_number(file.distance, "distance")
+    if file.within is not None:
+        at.within = c_name(file.within, "within")
+    if file.bins is not None:
+        if len(file.bins) != 3 or file.bins[0] < 1:
+            raise UsageError(f"bins is {file.bins}: (number, lowest, highest)")
+        at.bins = c_number(file.bins[0], "bins")
+        at.bins_low, at.bins_high = map(float, file.bins[1:])
+    at.simplify = float(file.simplify)
     return kept
 
 

@@ -1,10 +1,11 @@
-/* Kinds of files that have what was found in an output: the regions, the points or the summary of a
- * map as GeoJSON (RFC 7946, with QuPath's properties), CSV and JSON; the boxes of a detector as
- * these and COCO's results. */
+/* Kinds of files that have what was found in an output: the regions, the points, the summary or the
+ * text of a map as GeoJSON (RFC 7946, with QuPath's properties), CSV and JSON; the boxes of a
+ * detector as these and COCO's results. */
 #include "rfexec/answers/boxes_file.h"
 #include "rfexec/answers/points_file.h"
 #include "rfexec/answers/regions_file.h"
 #include "rfexec/answers/summary_file.h"
+#include "rfexec/answers/text_file.h"
 
 /* Regions of a map, or boxes of any other output: a writer of one of the two. */
 struct answer_file {
@@ -80,7 +81,7 @@ static struct rfx_found found(const void *writer) {
                                  : rfx_boxes_file_found(file->boxes);
 }
 
-/* Points and summaries, of maps alone. WRITES defines the functions of a kind as those of its
+/* Points, summaries and text, of maps alone. WRITES defines the functions of a kind as those of its
  * writer. */
 #define WRITES(what)                                                                               \
     static enum rfx_status what##_row(void *writer, const void *samples, struct rfx_error *err) {  \
@@ -106,6 +107,7 @@ static struct rfx_found found(const void *writer) {
     }
 WRITES(points)
 WRITES(summary)
+WRITES(text)
 
 /* Defines the function that opens a file of a kind. */
 #define OPEN(name, open, form)                                                            \
@@ -122,6 +124,9 @@ OPEN(open_points_geojson, points_open, RFX_ANSWER_GEOJSON)
 OPEN(open_points_csv, points_open, RFX_ANSWER_CSV)
 OPEN(open_summary_json, summary_open, RFX_ANSWER_JSON)
 OPEN(open_summary_csv, summary_open, RFX_ANSWER_CSV)
+OPEN(open_text_json, text_open, RFX_ANSWER_JSON)
+OPEN(open_text_csv, text_open, RFX_ANSWER_CSV)
+OPEN(open_text_geojson, text_open, RFX_ANSWER_GEOJSON)
 
 enum { MOST_CHANNELS = 4096 };
 
@@ -168,7 +173,7 @@ const struct rfx_output_kind rfx_output_boxes_csv = {.name = "CSV of boxes",
                                                      .check_map = rfx_boxes_file_check,
                                                      REGIONS_OR_BOXES};
 
-/* A kind of points or summaries. */
+/* A kind of points, summaries or text. */
 #define KIND(what, form, says, end, more)                       \
     const struct rfx_output_kind rfx_output_##what##_##form = { \
         .name = says,                                           \
@@ -186,3 +191,6 @@ KIND(points, geojson, "GeoJSON of points", ".points.geojson", RFX_OUTPUT_TAKES_D
 KIND(points, csv, "CSV of points", ".points.csv", RFX_OUTPUT_TAKES_DISTANCE);
 KIND(summary, json, "summary in JSON", ".summary.json", RFX_OUTPUT_TAKES_AREAS);
 KIND(summary, csv, "summary in CSV", ".summary.csv", RFX_OUTPUT_TAKES_AREAS);
+KIND(text, json, "JSON of text boxes", ".text.json", RFX_OUTPUT_TAKES_GROWTH);
+KIND(text, csv, "CSV of text boxes", ".text.csv", RFX_OUTPUT_TAKES_GROWTH);
+KIND(text, geojson, "GeoJSON of text boxes", ".text.geojson", RFX_OUTPUT_TAKES_GROWTH);

@@ -2,6 +2,7 @@
 #ifndef RFX_RFEXEC_OUTPUT_ANSWER_OPTIONS_H
 #define RFX_RFEXEC_OUTPUT_ANSWER_OPTIONS_H
 
+#include "layers/graph/tensor.h"
 #include "rfexec/image/geo/georeference.h"
 
 enum rfx_answer_coordinates {
@@ -24,9 +25,9 @@ struct rfx_answer_bins {
 };
 #define RFX_ANSWER_MOST_BINS 65536
 
-struct rfx_answer_options { /* zeros are the defaults, but for score and overlap */
-    const char *names; /* path of a file with a class name a line; borrowed while the file is
-                          opened; NULL: none */
+struct rfx_answer_options { /* zeros are the defaults, but for score, overlap, text_score, growth */
+    const char *names;      /* path of a file with a class name a line; borrowed while the file is
+                               opened; NULL: none */
     size_t most_bytes; /* for regions that are open at a time, and for areas with their counts; 0:
                           no limit, and RFX_ANSWER_BYTES are planned for regions */
     enum rfx_answer_coordinates coordinates;
@@ -39,6 +40,7 @@ struct rfx_answer_options { /* zeros are the defaults, but for score and overlap
     bool corners;            /* pixels that touch at corners are connected too */
     bool all_labels;         /* label 0 is no background (without a threshold) */
     int64_t least_area;      /* in pixels of the map; smaller regions are left out */
+    double tolerance;        /* of polygons' points, in pixels of the map (region_simplify.h) */
     /* Points of maps (peaks.h), which need a threshold. */
     int64_t distance; /* of peaks, in pixels of the map; 0: RFX_ANSWER_DISTANCE */
     /* Areas in which pixels are counted once more, for summaries (areas_file.h). */
@@ -52,12 +54,21 @@ struct rfx_answer_options { /* zeros are the defaults, but for score and overlap
     bool agnostic;    /* boxes of different classes suppress each other too */
     int64_t classes;  /* channels of classes; 0: all channels behind the fixed ones (box_head.h) */
     int64_t most_boxes; /* candidates that are held at most; 0: RFX_ANSWER_BOXES */
+    /* Boxes of text (text_file.h), whose threshold is RFX_ANSWER_TEXT_THRESHOLD unless there are
+     * others. */
+    float text_score; /* boxes with lower scores are left out */
+    double growth;    /* they grow by area * growth / perimeter on all sides */
 };
 
 /* Options of boxes unless others are wanted. */
 #define RFX_ANSWER_SCORE 0.25F
 #define RFX_ANSWER_OVERLAP 0.45
 #define RFX_ANSWER_BOXES 100000
+
+/* Options of text unless others are wanted: those of PaddleOCR. */
+#define RFX_ANSWER_TEXT_THRESHOLD 0.3F
+#define RFX_ANSWER_TEXT_SCORE 0.6F
+#define RFX_ANSWER_GROWTH 1.5
 
 /* Limits the memory of open regions, and of areas, in a run with a budget, unless the options do.
  */
@@ -74,6 +85,17 @@ struct rfx_answer_cells {
     /* Of the maps that are joined to the output, or of the whole output as one piece. 0: they
      * differ or are not known. */
     int64_t channels, channel_step; /* as in struct rfx_end */
+};
+
+/* Pixels of a network's input, in each direction, for one of its prototypes. */
+#define RFX_ANSWER_PROTOTYPE_STRIDE 4
+
+/* The map of prototypes of which a detector's masks are made (box_masks.h). */
+struct rfx_answer_prototypes {
+    bool known;                   /* false: there is none, or the file does not receive it */
+    int output;                   /* number of the graph's output */
+    struct rfx_tensor map;        /* of floats */
+    int64_t picture_h, picture_w; /* pixels of the input, without padding */
 };
 
 /* Where the pixels of an output lie, found when its file is opened (output_files.h). */

@@ -10,17 +10,20 @@
 
 struct rfx_output_format;
 struct rfx_box;
+struct rfx_oriented_box;
 
 /* What a file of answers has. Pointers live as long as the writer. */
 struct rfx_found {
-    const char *what; /* "regions", "points", "summary" or "boxes"; NULL: the file has the output
-                         itself */
+    const char *what; /* "regions", "points", "summary", "boxes" or "text"; NULL: the file has the
+                         output itself */
     int64_t count;
     const char *unit;            /* what is counted, of "summary"; NULL: what `what` says */
     const char *head;            /* of boxes: description of the detector's head */
     const struct rfx_box *boxes; /* of boxes: all of them, by falling score (boxes.h) */
+    const struct rfx_oriented_box *oriented; /* instead of `boxes`, of boxes with an angle */
     const char *names; /* of boxes: names of classes as rfx_names_read makes them; NULL: none */
     int64_t n_names;
+    int64_t areas, empty_areas; /* of "summary": areas, and those that hold no pixel */
 };
 
 /* The options of the command line that a kind of file supports. */
@@ -33,7 +36,8 @@ enum {
     RFX_OUTPUT_TAKES_ANSWERS = 32,  /* thresholds and classes: the file has what was found in the
                                        map, not the map */
     RFX_OUTPUT_TAKES_DISTANCE = 64, /* of points */
-    RFX_OUTPUT_TAKES_AREAS = 128    /* areas and bins of summaries */
+    RFX_OUTPUT_TAKES_AREAS = 128,   /* areas and bins of summaries */
+    RFX_OUTPUT_TAKES_GROWTH = 256   /* of text */
 };
 
 /* A kind of file: its names, what it can hold, and how its rows are written. To add a kind, write a
@@ -94,7 +98,9 @@ struct rfx_output_kind {
     X(coco, RFX_WITH_ANSWERS)                                                           \
     X(boxes_geojson, RFX_WITH_ANSWERS) X(boxes_csv, RFX_WITH_ANSWERS)                   \
     X(points_geojson, RFX_WITH_ANSWERS) X(points_csv, RFX_WITH_ANSWERS)                 \
-    X(summary_json, RFX_WITH_ANSWERS) X(summary_csv, RFX_WITH_ANSWERS)
+    X(summary_json, RFX_WITH_ANSWERS) X(summary_csv, RFX_WITH_ANSWERS)                  \
+    X(text_json, RFX_WITH_ANSWERS) X(text_csv, RFX_WITH_ANSWERS)                        \
+    X(text_geojson, RFX_WITH_ANSWERS)
 /* clang-format on */
 #define RFX_OUTPUT_DECLARE(kind, option) extern const struct rfx_output_kind rfx_output_##kind;
 RFX_OUTPUT_KINDS(RFX_OUTPUT_DECLARE)
@@ -128,6 +134,9 @@ struct rfx_output_format {
     /* Answers only: */
     struct rfx_answer_options answer;
     struct rfx_answer_cells cells; /* rfx_output_declare sets it */
+    /* Set by rfx_output_declare_prototypes: pieces of that output must be passed to the file too.
+     */
+    struct rfx_answer_prototypes prototypes;
     struct rfx_answer_place place;
 };
 
@@ -145,7 +154,7 @@ const char *rfx_output_option_of(const char *path);
 const char *rfx_output_end(const char *path);
 
 /* Writes all endings to `text`, for messages: ".npy, .ome.tif, ... or .pfm". Returns `text`. */
-#define RFX_OUTPUT_ENDS 240
+#define RFX_OUTPUT_ENDS 288
 const char *rfx_output_ends(char text[RFX_OUTPUT_ENDS]);
 
 /* Sets tiles of 256 x 256 pixels if compression or overviews of a TIFF need tiles and no tile size
@@ -154,6 +163,12 @@ void rfx_output_format_settle(struct rfx_output_format *format);
 
 /* Sets format->stored and format->cells to how output k of the graph is declared and computed. */
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k);
+
+/* Sets format->prototypes to the first output besides k that can have the prototypes of masks: a
+ * map of floats with a pixel for each 4 x 4 pixels of the network's input or, of a padded image, of
+ * the image. Call it after rfx_output_declare. */
+void rfx_output_declare_prototypes(struct rfx_output_format *format, const struct rfx_graph *graph,
+                                   int k);
 
 /* Returns the type of the file's elements. .npy: the output's type. Other kinds: UINT8 or UINT16 if
  * values are scaled to 8 or 16 bits. Else FLOAT32, or the smallest type of the kind that holds

@@ -101,10 +101,10 @@ enum rfx_status rfx_output_spool_write(struct rfx_output_spool *spool, struct rf
     return status;
 }
 
-enum rfx_status rfx_output_spool_read_part(struct rfx_output_spool *spool, int64_t y, int64_t x,
-                                           int64_t cols, void *part, struct rfx_error *err) {
-    size_t bytes = rfx_tensor_pixel_bytes(&spool->map, cols);
-    int64_t offset = (int64_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w + x);
+enum rfx_status rfx_output_spool_read_part(struct rfx_output_spool *spool, int64_t y, int64_t x0,
+                                           int64_t x1, void *part, struct rfx_error *err) {
+    size_t bytes = rfx_tensor_pixel_bytes(&spool->map, x1 - x0);
+    int64_t offset = (int64_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w + x0);
     int number = rfx_descriptor_read_at(spool->fd, part, bytes, offset);
     return number == 0 ? RFX_OK : fail_io(spool, "cannot read", number, err);
 }

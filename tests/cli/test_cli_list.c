@@ -215,7 +215,7 @@ static void test_refusals(void **state) {
     expect_says(2, "run " NET " --list list.txt --out-dir results --as gif",
                 "results are .npy, .tif, .ome.tif, .png, .zarr, .ome.zarr, .pfm, .geojson, .csv, "
                 ".json, .coco.json, .boxes.geojson, .boxes.csv, .points.geojson, .points.csv, "
-                ".summary.json or .summary.csv");
+                ".summary.json, .summary.csv, .text.json, .text.csv or .text.geojson");
     expect_says(2, "run " NET " --list list.txt --out-dir results -o x.npy", "--list excludes");
     assert_int_equal(system("rm -rf results/a.tif.zarr"), 0);
     expect(0, "run " NET " --list list.txt --out-dir results --as zarr");

@@ -76,6 +76,9 @@ static const struct way {
     {"boxes of a head file",
      "out.json",
      {"run", "yolov8n", "synthetic:96x96", "--bands", "32", "--head", "head.json"}},
+    {"masks",
+     "out.json",
+     {"run", "masks.onnx", "in.png", "--head", "yolov8-seg", "--class-count", "3"}},
     {"regions",
      "out.npy",
      {"run", DEFECTS, "in.png", "--threshold", "0.01", "--regions", regions_path, "--overlay",
@@ -159,10 +162,24 @@ static void read_log(char line[300]) {
 }
 
 static bool is_ours(const char *name, const struct way *way) {
-    static const char *const others[] = {
-        ".",       "..",         "head.json",  "in.onnx",    "in.tif",           "in.png",
-        "in.json", "in.zarr",    "boxes.onnx", "fault.log",  "measured_out.txt", "measured_err.txt",
-        page_path, overlay_path, boxes_path,   regions_path, viewer_path};
+    static const char *const others[] = {".",
+                                         "..",
+                                         "head.json",
+                                         "masks.onnx",
+                                         "in.onnx",
+                                         "in.tif",
+                                         "in.png",
+                                         "in.json",
+                                         "in.zarr",
+                                         "boxes.onnx",
+                                         "fault.log",
+                                         "measured_out.txt",
+                                         "measured_err.txt",
+                                         page_path,
+                                         overlay_path,
+                                         boxes_path,
+                                         regions_path,
+                                         viewer_path};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0) return true;
     return way != NULL && way->output != NULL && strcmp(name, way->output) == 0;
@@ -389,13 +406,14 @@ static int make_inputs(void **state) {
     make_plan("in.json");
     make_head("head.json");
     detector_maker_save("boxes.onnx", 2 * INPUT_H, 2 * INPUT_W, 10.0f, 3);
+    detector_maker_save_more("masks.onnx", 2 * INPUT_H, 2 * INPUT_W, 10.0f, 3, 2, true);
     return access("in.onnx", R_OK) == 0 && access("in.png", R_OK) == 0 ? 0 : -1;
 }
 
 static int remove_folder(void **state) {
-    static const char *const inputs[] = {"in.onnx",          "in.tif",     "in.png",
-                                         "in.json",          "fault.log",  "measured_out.txt",
-                                         "measured_err.txt", "boxes.onnx", "head.json"};
+    static const char *const inputs[] = {
+        "in.onnx",          "in.tif",           "in.png",     "in.json",   "fault.log",
+        "measured_out.txt", "measured_err.txt", "boxes.onnx", "head.json", "masks.onnx"};
     (void)state;
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) (void)unlink(inputs[i]);
     if (system("rm -rf in.zarr") != 0) return -1;

@@ -18,6 +18,8 @@
 #include <cmocka.h>
 
 #include "cli_program.h"
+#include "rfexec/answers/boxes.h"
+#include "rfexec/answers/oriented_boxes.h"
 #include "rfexec/image/image_source.h"
 #include "tests/support/makers/conv_maker.h"
 #include "tests/support/makers/detector_maker.h"
@@ -675,7 +677,7 @@ static void test_strange_boxes(void **state) {
     (void)state;
     assert_int_equal(rfx_box_drawing_create(mem, 6, &canvas, &drawing, NULL), RFX_OK);
     assert_true(rfx_memory_current_bytes(mem) <= rfx_box_drawing_bytes(6));
-    rfx_box_drawing_begin(drawing, boxes, 6, NULL, 0);
+    rfx_box_drawing_begin(drawing, &(struct rfx_found){.boxes = boxes, .count = 6});
     rfx_label_colour(1, rgb);
     for (int y = 0; y < SIDE; y++) {
         float colours[3 * SIDE] = {0};
@@ -692,6 +694,51 @@ static void test_strange_boxes(void **state) {
     rfx_box_drawing_free(drawing);
     rfx_memory_free(mem);
     assert_int_equal(test_fail_each_allocation(build_drawing, &canvas), 3);
+}
+
+/* A square on its corner, an upright box, a line, and boxes that are not drawn. */
+static void test_boxes_with_an_angle(void **state) {
+    enum { SIDE = 20 };
+    static const char *const want[SIDE] = {
+        "....................", ".....##.............", "....####............",
+        "...##..##...........", "..##....##..........", "..##....##..........",
+        "...##..##...........", "....####............", ".....##.............",
+        "....................", "...........bbbbbb...", "...........b....b...",
+        "...........b....b...", "...........bbbbbb...", "....................",
+        "....................", "....................", "..ccccccccc.........",
+        "....................", "...................."};
+    const struct rfx_oriented_box boxes[] = {{{6, 5}, {5.6f, 5.6f}, 0.785398f, 0.9f, 0, 0},
+                                             {{14, 12}, {6, 4}, 0, 0.8f, 1, 1},
+                                             {{6.5f, 17}, {0, 9}, 1.5707964f, 0.7f, 2, 2},
+                                             {{5, 5}, {NAN, 3}, 0, 0.6f, 3, 3},
+                                             {{-9, -9}, {3, 3}, 1, 0.5f, 4, 4}};
+    struct rfx_box_canvas canvas = {SIDE, SIDE, SIDE, SIDE, false};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_box_drawing *drawing;
+    bool wrong = false;
+    (void)state;
+    assert_int_equal(rfx_box_drawing_create(mem, 5, &canvas, &drawing, NULL), RFX_OK);
+    rfx_box_drawing_begin(drawing, &(struct rfx_found){.oriented = boxes, .count = 5});
+    for (int y = 0; y < SIDE; y++) {
+        float colours[3 * SIDE] = {0};
+        char row[SIDE + 1] = {0};
+        rfx_box_drawing_row(drawing, y, colours);
+        for (int x = 0; x < SIDE; x++) {
+            row[x] = colours[3 * x] + colours[3 * x + 1] + colours[3 * x + 2] > 0 ? '?' : '.';
+            for (int label = 0; label < 5; label++) {
+                unsigned char rgb[3];
+                rfx_label_colour(label + 1, rgb);
+                bool same = true;
+                for (int k = 0; k < 3; k++) same &= colours[3 * x + k] == (float)rgb[k];
+                if (same) row[x] = "#bcde"[label];
+            }
+        }
+        if (strcmp(row, want[y]) != 0) print_error("row %2d: %s, wanted %s\n", y, row, want[y]);
+        wrong |= strcmp(row, want[y]) != 0;
+    }
+    rfx_box_drawing_free(drawing);
+    rfx_memory_free(mem);
+    assert_false(wrong);
 }
 
 static void test_refusals(void **state) {
@@ -728,6 +775,7 @@ int main(void) {
         cmocka_unit_test(test_class_activation),
         cmocka_unit_test(test_font),
         cmocka_unit_test(test_strange_boxes),
+        cmocka_unit_test(test_boxes_with_an_angle),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,13 +6,15 @@ Runs in the working directory, on networks that pass their input through: as lab
 - Regions of random label maps of 1 x 1 to 3,000 x 3,000 pixels (--large; else to 300 x 300), connectivity
   4 and 8, under random plans: region_cases.py compares each with scipy.ndimage.label and
   rasterio.features.shapes.
+- The same regions simplified: simplified_cases.py holds them against the exact ones by shapely.
 - Points of random maps of floats with ties and NaN: scipy.ndimage.maximum_filter over the window, and over
   the pixels of the window before the middle.
 - Summaries: numpy.unique, numpy.nanmin, numpy.nanmax, math.fsum, numpy.histogram.
 - Counts in areas: polygons with holes and MultiPolygons of random corners, whose pixels are those of
   rasterio.features.geometry_mask (GDAL) and of shapely.contains_xy for the pixels' middles, in coordinates of
   pixels and of GeoTIFFs; regions of a file that are read again.
-- Boxes of YOLOv8n: box_cases.py, where torch and torchvision are installed.
+- Boxes of YOLOv8n: box_cases.py, where torch and torchvision are installed; as boxes with an angle: oriented_cases.py.
+- Boxes of text: text_cases.py, with SciPy, OpenCV and pyclipper.
 - GeoJSON: RFC 7946's rules of rings and members by this script and by geojson-validator; no NaN.
 - GeoTIFFs of several kinds: corners of polygons are rasterio's transform of their pixels to 1e-9, or to two
   units of the last place where a double has no more; geopandas reads them with the coordinate system.
@@ -28,11 +30,14 @@ import geojson_validator
 import geopandas
 import numpy as np
 import onnx
+import oriented_cases
 import rasterio
 import rasterio.features
 import region_cases
 import scipy.ndimage
 import shapely
+import simplified_cases
+import text_cases
 from loguru import logger
 from onnx import TensorProto, helper
 from picture_checks import COUNTS, check, rfexec
@@ -161,6 +166,14 @@ def region_case(program, rng, h, w, what):
         features = check_geojson("regions.geojson", f"{what}, {connectivity}", validate=h * w <= 10000)
         words = region_cases.compare(labels, features, connectivity, background, least)
         check(not words, f"{what}, connectivity {connectivity}: {words[:3]}")
+        tolerance = float(rng.choice([0.05, 0.36, 0.5, 0.6, 0.7]))
+        rfexec(program, "run", "through_int.onnx", "labels.npy", "--regions", "simple.geojson", "--connect",
+               str(connectivity), "--min-area", str(least), *everything, "--simplify", str(tolerance),
+               *plan(rng, min(h, w)))
+        simple = check_geojson("simple.geojson", f"{what}, {connectivity}, simplified", validate=h * w <= 10000)
+        covered = h * w if background is None and least == 1 else None
+        words = simplified_cases.compare(features, simple, tolerance, covered)
+        check(not words, f"{what}, connectivity {connectivity}, simplified by {tolerance}: {words[:3]}")
     rfexec(program, "run", "through_int.onnx", "labels.npy", "--summary", "summary.json", *plan(rng, min(h, w)))
     found = [(c["label"], c["pixels"], c["area"], c["share"]) for c in read_geojson("summary.json")["classes"]]
     values, counts = np.unique(labels, return_counts=True)
@@ -408,6 +421,21 @@ def boxes(program):
     check(not wrong, f"boxes: {wrong[:3]}")
 
 
+def oriented(program):
+    rfexec(program, "run", "yolov8n", "synthetic:320x352", "--boxes", "boxes.json", "-o", "boxes.npy", "--head",
+           "yolov8-obb")
+    theirs = oriented_cases.reference(np.load("boxes.npy"))
+    wrong = oriented_cases.differences(oriented_cases.read("boxes.json"), theirs)
+    check(len(theirs) > 100 and not wrong, f"boxes with an angle: {len(theirs)}, {wrong[:3]}")
+
+
+def text(program, seed, cases):
+    text_cases.make_network("through_text.onnx")
+    for k in range(cases):
+        wrong, *_ = text_cases.case(program, np.random.default_rng([seed, k]), text_cases.has_opencv())
+        check(not wrong, f"text {k}: {wrong[:3]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
@@ -429,6 +457,8 @@ def main():
         value_area_case(args.program, rng, f"values in areas {k}")
     places(args.program, rng)
     boxes(args.program)
+    oriented(args.program)
+    text(args.program, args.seed, 10 * args.cases)
     print(f"{COUNTS[True]} passed, {COUNTS[False]} failed")
     return 1 if COUNTS[False] else 0
 

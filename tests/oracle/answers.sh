@@ -1,5 +1,6 @@
 #!/bin/sh
-# Holds regions, points and summaries against SciPy, rasterio (GDAL) and geopandas, GeoJSON against RFC 7946.
+# Holds regions, points and summaries against SciPy, rasterio (GDAL) and geopandas, text against SciPy and
+# OpenCV, GeoJSON against RFC 7946.
 # Needs PyPI once; the virtual environment stays in the build directory. Arguments after the first go to
 # answers.py.
 #   sh tests/oracle/answers.sh [BUILD_DIR [--cases N] [--large]]
@@ -11,7 +12,7 @@ build=$(cd "${1:-$top/build}" && pwd)
 . "$top/tools/python_packages.sh"
 venv=$build/answers-venv
 if ! need_packages "$venv" "$top/tests/oracle/answers.txt" \
-    'geojson_validator, geopandas, onnx, rasterio, scipy, shapely'; then
+    'cv2, geojson_validator, geopandas, onnx, pyclipper, rasterio, scipy, shapely'; then
     echo "NOT compared with SciPy and rasterio: packages cannot be installed from PyPI (see above)"
     exit 77
 fi

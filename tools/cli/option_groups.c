@@ -254,19 +254,23 @@ static const struct rfx_cli_option boxes_rows[] = {
 GROUP(rfx_cli_boxes_group, rfx_cli_heading_answers, boxes_rows);
 
 static const struct rfx_cli_option detector_rows[] = {
-    RFX_CLI_OPTION(rfx_cli_answer_options, "head", TEXT, head, "NAME|FILE.json",
-                   "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox, "
-                   "yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
-                   "fit); or a file that describes a head that is not known, such as that of SSD, "
-                   "RetinaNet or FCOS (docs/answers.md)",
-                   .needs = "boxes output as"),
+    RFX_CLI_OPTION(
+        rfx_cli_answer_options, "head", TEXT, head, "NAME|FILE.json",
+        "form of the detector's output: yolov8 (also 9, 11, 12), yolov8-seg with masks, "
+        "yolov8-pose or -pose-xy with key points, yolov8-obb with angles, yolov5, yolov7, "
+        "yolox, yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
+        "fit); or a file that describes a head that is not known, such as that of SSD, "
+        "RetinaNet or FCOS (docs/answers.md)",
+        .needs = "boxes output as parts"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "class-count", COUNT, class_count, "N",
                    "number of classes, where further channels, of masks or key points, are behind "
-                   "them (default: all channels behind the box are classes)",
+                   "them (default: all channels behind the box are classes; with yolov8-pose 1, "
+                   "with yolov8-seg all but 32)",
                    .most = RFX_CLI_MOST, .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "score", NUMBER, score, "S",
-                   "leave out boxes with scores up to S (default 0.25)",
-                   .needs = "boxes output as"),
+                   "leave out boxes with scores up to S (default 0.25), of --text those below S "
+                   "(default 0.6)",
+                   .needs = "boxes text output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "iou", NUMBER, overlap, "T",
                    "of two boxes whose intersection is more than T of their union, keep the one of "
                    "the higher score (default 0.45)",
@@ -274,10 +278,11 @@ static const struct rfx_cli_option detector_rows[] = {
     RFX_CLI_OPTION(rfx_cli_answer_options, "agnostic", FLAG, agnostic, NULL,
                    "let boxes of different classes suppress each other",
                    .needs = "boxes output as"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "max-boxes", COUNT, most_boxes, "N",
-                   "candidates above the score that are held at most, in 48 bytes each (default "
-                   "100000)",
-                   .most = 1000000000, .needs = "boxes output as"),
+    RFX_CLI_OPTION(
+        rfx_cli_answer_options, "max-boxes", COUNT, most_boxes, "N",
+        "candidates above the score that are held at most, in 48 bytes each, with an "
+        "angle in 76; with points or masks 16 more and 4 for each number (default 100000)",
+        .most = 1000000000, .needs = "boxes output as"),
 };
 GROUP(rfx_cli_detector_group, rfx_cli_heading_answers, detector_rows);
 
@@ -311,6 +316,14 @@ static const struct rfx_cli_option points_rows[] = {
                    .ends = ".json .csv"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "summary-of", TEXT, summary_of, "NAME",
                    "output that is counted (default: the first that is a map)", .needs = "summary"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "text", RESULT, text, "FILE",
+                   "find boxes of text, with any angle, in the probability map of a DB network as "
+                   "PaddleOCR does; write them as .json, .csv or .geojson ('-o FILE.text.json', "
+                   "'-o FILE.text.csv' and '-o FILE.text.geojson' do the same for each output)",
+                   .ends = ".json .csv .geojson"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "text-of", TEXT, text_of, "NAME",
+                   "output that has the map (default: the first that is a map of one channel)",
+                   .needs = "text"),
 };
 GROUP(rfx_cli_points_group, rfx_cli_heading_answers, points_rows);
 
@@ -319,8 +332,8 @@ static const struct rfx_cli_option answers_rows[] = {
         rfx_cli_answer_options, "threshold", FLOATS, thresholds, "T[,T...]",
         "each channel is a class of the pixels whose value is above T; one T for all "
         "channels or one for each (default: the class of a pixel is its largest channel, "
-        "or its label where there is one channel of integers)",
-        .needs = "regions points summary output as"),
+        "or its label where there is one channel of integers; with --text: 0.3)",
+        .needs = "regions points summary text output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "distance", COUNT, distance, "D",
                    "a peak is the largest value of 2 D + 1 rows and columns of the map around it, "
                    "and the first of equal ones; memory grows with D (default 1)",
@@ -333,9 +346,17 @@ static const struct rfx_cli_option answers_rows[] = {
                    "write the summary once more for each polygon of this GeoJSON file, of the "
                    "pixels whose centres lie inside; its coordinates are those of --coordinates",
                    .needs = "summary output as"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "unclip", NUMBER, growth, "R",
+                   "boxes of text grow on all sides by R times their area over their perimeter "
+                   "(default 1.5)",
+                   .needs = "text output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "connect", WORD, connect, "4|8",
                    "pixels of a region are connected by their sides, or by sides and corners "
                    "(default 4)",
+                   OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "simplify", NUMBER, tolerance, "T",
+                   "draw the polygons of regions with fewer points, at most T pixels of the map "
+                   "from the exact ones (up to 0.7); neighbours keep their common edges",
                    OF_ANSWER),
     RFX_CLI_OPTION(rfx_cli_answer_options, "min-area", COUNT, least_area, "N",
                    "leave out regions of fewer than N pixels of the map", .most = INT64_MAX,
@@ -346,15 +367,17 @@ static const struct rfx_cli_option answers_rows[] = {
                    .excludes = "threshold", OF_ANSWER),
     RFX_CLI_OPTION(rfx_cli_answer_options, "classes", TEXT, classes, "FILE",
                    "read names of the classes from this file, one name a line, label 0 first",
-                   .needs = "regions points summary boxes output as"),
+                   .needs = "regions points summary text boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "coordinates", WORD, coordinates, "pixels|map",
                    "write coordinates in pixels of the picture or in its coordinate system "
                    "(default: map where the picture has one)",
-                   .needs = "regions points summary boxes output as"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
-                   "memory for regions that are not complete yet, or for the areas of --within, a "
-                   "part of the budget (default 8MiB with --memory, else no limit)",
-                   .needs = "regions within output as"),
+                   .needs = "regions points summary text boxes output as"),
+    RFX_CLI_OPTION(
+        rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
+        "memory for regions (with --text too) or a mask of --boxes that are not complete "
+        "yet, for the areas of --within, or for nodes whose sizes depend on data, a part of "
+        "the budget (default 8MiB with --memory, else no limit)",
+        .needs = "regions text boxes within output as"),
 };
 GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 
@@ -364,8 +387,8 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
  * .npy file. */
 #define NOT_OF_PART                                                                                \
     "keep dump report viewer overlay top labels bits range tiff-tile tiff-compress overviews cog " \
-    "channel-names zarr-chunk zarr-compress zarr-format regions points summary boxes threshold "   \
-    "distance bins within"
+    "channel-names zarr-chunk zarr-compress zarr-format regions points summary text boxes "        \
+    "threshold distance bins within simplify unclip"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {
@@ -388,7 +411,7 @@ static const struct rfx_cli_option part_rows[] = {
                    "(or the no-data value) is written",
                    .excludes =
                        "part part-rect states list keep dump top labels report viewer overlay "
-                       "regions points summary boxes plan untiled tiles split bands"),
+                       "regions points summary text boxes plan untiled tiles split bands"),
 };
 GROUP(rfx_cli_part_group, rfx_cli_heading_parts, part_rows);
 
@@ -400,7 +423,8 @@ static const struct rfx_cli_option list_rows[] = {
         "instead of INPUT: run on the images whose paths this file has, one a line (- "
         "for standard input); each image has a result file",
         .needs = "out-dir",
-        .excludes = "output report viewer overlay dump top labels regions points summary boxes"),
+        .excludes =
+            "output report viewer overlay dump top labels regions points summary text boxes"),
     RFX_CLI_OPTION(rfx_cli_list_options, "out-dir", TEXT, out_dir, "DIR",
                    "folder of the results, each named as its image with .npy or the end of --as",
                    .needs = "list"),
@@ -408,13 +432,14 @@ static const struct rfx_cli_option list_rows[] = {
         rfx_cli_list_options, "as", FILE_END, as, "KIND",
         "kind of the result files: npy (default), tif, ome.tif, png, pfm, zarr, ome.zarr, or "
         "what is found as geojson, csv, json, coco.json, boxes.geojson, boxes.csv, points.geojson, "
-        "points.csv, summary.json or summary.csv",
+        "points.csv, summary.json, summary.csv, text.json, text.csv or text.geojson",
         .needs = "list"),
-    RFX_CLI_OPTION(rfx_cli_list_options, "table", RESULT, table, "FILE",
-                   "with --as csv, or boxes.csv, points.csv or summary.csv: write the lines of all "
-                   "result files to "
-                   "this .csv file too, with the path of the image in a first column",
-                   .needs = "as", .ends = ".csv"),
+    RFX_CLI_OPTION(
+        rfx_cli_list_options, "table", RESULT, table, "FILE",
+        "with --as csv, or boxes.csv, points.csv, summary.csv or text.csv: write the lines of all "
+        "result files to "
+        "this .csv file too, with the path of the image in a first column",
+        .needs = "as", .ends = ".csv"),
     RFX_CLI_OPTION(rfx_cli_list_options, "resume", FLAG, resume, NULL,
                    "skip images whose results are there already", .needs = "list"),
 };

@@ -164,6 +164,7 @@ struct rfx_cli_model_options {
     bool join_heads;                     /* as in rfx_load_options; set for --boxes */
     const struct rfx_detector *detector; /* of --head FILE, as in rfx_load_options */
     bool head_only;
+    bool late; /* as in rfx_load_options; set by commands that know late nodes */
 };
 
 /* How a network is run. */
@@ -192,13 +193,15 @@ struct rfx_cli_input_options {
     const char *nodata_mark; /* field (NULL), centre or none */
 };
 
-/* What is found in outputs: files of --regions, --points, --summary and --boxes, and of -o that
- * ends in .geojson, .csv or .json. */
+/* What is found in outputs: files of --regions, --points, --summary, --text and --boxes, and of -o
+ * that ends in .geojson, .csv or .json. */
 struct rfx_cli_answer_options {
     const char *regions, *regions_of;
     const char *points, *points_of;
     int64_t distance; /* 0: not given */
     const char *summary, *summary_of;
+    const char *text, *text_of;
+    struct rfx_cli_number growth;
     const char *within; /* file of areas */
     struct rfx_answer_bins bins;
     const char *boxes, *boxes_of, *head;
@@ -208,6 +211,7 @@ struct rfx_cli_answer_options {
     struct rfx_cli_numbers thresholds;
     const char *connect; /* 4 (NULL) or 8 */
     int64_t least_area;  /* 0: not given */
+    struct rfx_cli_number tolerance;
     bool all_labels;
     const char *classes;     /* file of class names */
     const char *coordinates; /* pixels or map; NULL: not given */

@@ -161,6 +161,7 @@ static int run(void *values) {
     /* The network of the run that is planned: what it writes decides which outputs there are. */
     struct rfx_cli_run_options planned = *options;
     planned.output.file = rfx_run_request_output(options);
+    planned.model.late = true;
     rfx_cli_answers_settle(&planned.output);
     int code =
         rfx_cli_job_open(&job, &planned, options->words.n_args > 1 ? options->words.args[1] : NULL);
@@ -233,7 +234,7 @@ const struct rfx_cli_command rfx_cmd_plan = {
         "Runs nothing. The plan is for INPUT, or for a .npy image of --size. The memory that\n"
         "'rfexec run' takes to write -o map.npy counts, so a run with the same budget uses the\n"
         "same plan; --for-output names another file, or none. With --regions, --points,\n"
-        "--summary and --boxes there is none unless --for-output names one.\n"
+        "--summary, --text and --boxes there is none unless --for-output names one.\n"
         "\n"
         "-o writes the plan as JSON. Its stages (mode, targets, tiles, band_rows, row_by_row,\n"
         "forgets) and flags may be edited. run, verify, bench and plan take the file with --plan:\n"

@@ -7,6 +7,7 @@
 #include "rfexec/run/run.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
+#include "tools/cli/late_results.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/command_forms.h"
@@ -19,6 +20,7 @@ struct run {
     int64_t image; /* index in the batch of the current image */
     struct rfx_run run;
     struct rfx_cli_outputs outputs;
+    struct rfx_late_results late; /* of a network with late nodes */
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
     struct rfx_html_report page; /* page of --report; zeros: none */
@@ -113,6 +115,28 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     return status;
 }
 
+/* Runs a network with late nodes: the plan, then the late nodes on its outputs. */
+static enum rfx_status execute_late(struct run *run, struct rfx_error *err) {
+    struct rfx_cli_job *job = &run->asked.job;
+    const struct rfx_cli_run_options *options = run->asked.options;
+    struct rfx_cli_progress progress;
+    run->run = (struct rfx_run){.plan = job->plan, .spill_folder = options->plan.spill};
+    enum rfx_status status = rfx_run_prepare(&run->run, err);
+    if (status == RFX_OK)
+        status = rfx_late_results_open(&run->late, job->graph, options, &job->geo, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_output_sink sink = rfx_late_results_sink(&run->late);
+    run->run.sink = &sink;
+    rfx_cli_progress_start(&progress, "run");
+    progress.rows = streamed_rows(job->plan);
+    progress.cols = job->graph->nodes[job->graph->input].out.w;
+    status = run_images(run, &progress, err);
+    rfx_cli_progress_end(&progress);
+    if (status == RFX_OK)
+        status = rfx_late_results_write(&run->late, options, &job->geo, &run->outputs, err);
+    return status == RFX_OK ? rfx_cli_outputs_finish(&run->outputs, err) : status;
+}
+
 static int print_result(const struct run *run) {
     const struct rfx_cli_report_options *report = &run->asked.options->report;
     struct rfx_run_result result = {
@@ -129,10 +153,12 @@ static int print_result(const struct run *run) {
 static int run_once(struct rfx_cli_run_options *options) {
     struct run run = {.image = 0};
     struct rfx_error err = {{0}};
+    options->model.late = true;
     int code = rfx_run_request_open(&run.asked, options, options->words.args[1]);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&run.asked.job, options, "run");
     if (code == RFX_EXIT_DONE) {
-        enum rfx_status status = execute(&run, &err);
+        bool late = run.asked.job.graph->late != NULL;
+        enum rfx_status status = late ? execute_late(&run, &err) : execute(&run, &err);
         if (status != RFX_OK)
             code = rfx_cli_fail(status, &err);
         else
@@ -143,6 +169,7 @@ static int run_once(struct rfx_cli_run_options *options) {
     rfx_overlay_free(&run.overlay);
     rfx_html_report_free(&run.page);
     rfx_cli_outputs_free(&run.outputs);
+    rfx_late_results_free(&run.late);
     rfx_run_release(&run.run);
     rfx_run_request_release(&run.asked);
     return code;

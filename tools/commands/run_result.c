@@ -55,6 +55,7 @@ static json_t *top_json(const struct rfx_cli_classes *classes) {
 static void add_found(json_t *object, const struct rfx_output_stream *stream,
                       const struct rfx_found *found) {
     if (found->what == NULL) return;
+    rfx_cli_answers_notice(found);
     (void)json_object_set_new(object, found->what,
                               json_pack("{s:s, s:I, s:s*}", "file", rfx_output_stream_path(stream),
                                         "count", (json_int_t)found->count, "head", found->head));
@@ -68,6 +69,7 @@ static void print_found(const struct rfx_output_stream *stream, const struct rfx
            unit != NULL ? unit : "", rfx_output_stream_path(stream));
     if (found->head != NULL) printf(" (%s)", found->head);
     printf("\n");
+    rfx_cli_answers_notice(found);
 }
 
 static int print_json(const struct rfx_run_result *run) {

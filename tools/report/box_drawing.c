@@ -9,6 +9,8 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/rect.h"
+#include "rfexec/answers/boxes.h"
+#include "rfexec/answers/oriented_boxes.h"
 #include "rfexec/output/name_list.h"
 #include "tools/report/bitmap_font.h"
 #include "tools/report/overlay_drawing.h"
@@ -25,12 +27,10 @@ struct rfx_box_drawing {
     struct rfx_memory *mem;
     struct rfx_box_canvas canvas;
     int64_t most, line, letter; /* letter: pixels for a pixel of the font */
-    const struct rfx_box *boxes;
-    const char *names;
-    int64_t n_names;
-    int64_t n, next;    /* boxes that are drawn; the first of `order` that is still below */
-    uint32_t *order;    /* [n] indexes of boxes by their first rows, labels included */
-    uint64_t *crossing; /* a bit for each box: rows of it may come */
+    struct rfx_found found;     /* the boxes */
+    int64_t n, next;            /* boxes that are drawn; the first of `order` that is still below */
+    uint32_t *order;            /* [n] indexes of boxes by their first rows, labels included */
+    uint64_t *crossing;         /* a bit for each box: rows of it may come */
     int64_t n_words;
 };
 
@@ -90,6 +90,25 @@ static int64_t edge_of(float corner, int64_t image, int64_t drawn) {
     return (int64_t)fmin(fmax(at, -1.0), (double)drawn + 1.0);
 }
 
+/* Returns a box; of one with an angle the upright rectangle around it. */
+static struct rfx_box box_at(const struct rfx_box_drawing *d, int64_t i) {
+    if (d->found.oriented == NULL) return d->found.boxes[i];
+    const struct rfx_oriented_box *from = &d->found.oriented[i];
+    struct rfx_box box = {.score = from->score, .label = from->label};
+    float corner[4][2];
+    rfx_oriented_corners(from, corner);
+    for (int axis = 0; axis < 2; ++axis) {
+        float lo = corner[0][axis], hi = lo;
+        for (int k = 0; k < 4; ++k) {
+            if (!(corner[k][axis] >= lo)) lo = corner[k][axis]; /* NaN stays */
+            if (!(corner[k][axis] <= hi)) hi = corner[k][axis];
+        }
+        box.corner[axis] = lo;
+        box.corner[2 + axis] = hi;
+    }
+    return box;
+}
+
 static struct place place_of(const struct rfx_box_drawing *d, const struct rfx_box *box) {
     const struct rfx_box_canvas *c = &d->canvas;
     struct place place = {.box = rfx_rect_make(0, 0, 0, 0)};
@@ -112,7 +131,8 @@ static bool is_seen(const struct place *place) {
 }
 
 static int64_t first_row(const struct rfx_box_drawing *d, uint32_t i) {
-    const struct place place = place_of(d, &d->boxes[i]);
+    const struct rfx_box box = box_at(d, i);
+    const struct place place = place_of(d, &box);
     return d->canvas.labelled ? place.bar_y0 : place.box.y0;
 }
 
@@ -140,15 +160,13 @@ static void sort(struct rfx_box_drawing *d) {
     }
 }
 
-void rfx_box_drawing_begin(struct rfx_box_drawing *drawing, const struct rfx_box *boxes,
-                           int64_t count, const char *names, int64_t n_names) {
-    assert(count <= drawing->most);
-    drawing->boxes = boxes;
-    drawing->names = names;
-    drawing->n_names = n_names;
+void rfx_box_drawing_begin(struct rfx_box_drawing *drawing, const struct rfx_found *found) {
+    assert(found->count <= drawing->most);
+    drawing->found = *found;
     drawing->n = drawing->next = 0;
-    for (int64_t i = 0; i < count; ++i) {
-        const struct place place = place_of(drawing, &boxes[i]);
+    for (int64_t i = 0; i < found->count; ++i) {
+        const struct rfx_box box = box_at(drawing, i);
+        const struct place place = place_of(drawing, &box);
         if (is_seen(&place)) drawing->order[drawing->n++] = (uint32_t)i;
     }
     sort(drawing);
@@ -164,6 +182,48 @@ static void fill(float *colours, int64_t x0, int64_t x1, const unsigned char rgb
 static void class_colour(int32_t label, unsigned char rgb[3]) {
     memcpy(rgb, rfx_no_value_colour, 3);
     if (label >= 0) rfx_label_colour((int64_t)label + 1, rgb);
+}
+
+/* Sets [*x0, *x1) to the pixels of a row whose centres are `inset` pixels or more inside of all
+ * four sides of a box, and inside of its upright rectangle. Returns whether there are any. */
+static bool clip_row(const struct rfx_box_drawing *d, const struct rfx_oriented_box *box,
+                     const struct rfx_rect *rect, double y, double inset, int64_t *x0,
+                     int64_t *x1) {
+    const double sx = (double)d->canvas.cols / (double)d->canvas.image_w,
+                 sy = (double)d->canvas.rows / (double)d->canvas.image_h;
+    const double turn = box->side[0] * box->side[1] < 0 ? -1 : 1;
+    double lo = (double)rect->x0, hi = (double)rect->x1;
+    float corner[4][2];
+    rfx_oriented_corners(box, corner);
+    for (int k = 0; k < 4; ++k) {
+        const float *p = corner[k], *q = corner[(k + 1) % 4];
+        double px = (double)p[0] * sx, py = (double)p[1] * sy;
+        double ex = (double)q[0] * sx - px, ey = (double)q[1] * sy - py;
+        double length = sqrt(ex * ex + ey * ey);
+        if (!(length > 0)) continue;
+        /* the side's normal, inward */
+        double nx = -turn * ey / length, ny = turn * ex / length;
+        double least = inset - ny * (y - py) + nx * px; /* of nx x */
+        if (nx > 0) lo = fmax(lo, least / nx);
+        if (nx < 0) hi = fmin(hi, least / nx);
+        if (nx == 0 && least > 0) return false;
+    }
+    *x0 = rfx_max_i64((int64_t)ceil(lo - 0.5), rect->x0);
+    *x1 = rfx_min_i64((int64_t)floor(hi - 0.5) + 1, rect->x1);
+    return *x0 < *x1;
+}
+
+static void draw_oriented(const struct rfx_box_drawing *d, const struct rfx_oriented_box *box,
+                          const struct place *place, int64_t row, float *colours) {
+    int64_t x0, x1, in0, in1;
+    double y = (double)row + 0.5;
+    unsigned char rgb[3];
+    if (row < place->box.y0 || row >= place->box.y1) return;
+    if (!clip_row(d, box, &place->box, y, -0.5, &x0, &x1)) return;
+    if (!clip_row(d, box, &place->box, y, (double)d->line, &in0, &in1)) in0 = in1 = x1;
+    class_colour(box->label, rgb);
+    fill(colours, x0, in0, rgb);
+    fill(colours, in1, x1, rgb);
 }
 
 static void draw_outline(const struct rfx_box_drawing *d, const struct rfx_box *box,
@@ -184,7 +244,7 @@ static void draw_outline(const struct rfx_box_drawing *d, const struct rfx_box *
  * become one question mark each. */
 static int write_label(const struct rfx_box_drawing *d, const struct rfx_box *box,
                        char text[TEXT]) {
-    const char *name = rfx_name_at(d->names, d->n_names, box->label);
+    const char *name = rfx_name_at(d->found.names, d->found.n_names, box->label);
     int n = 0;
     for (const char *p = name; p != NULL && *p != '\0' && n < MOST_LETTERS; ++p) {
         unsigned byte = (unsigned char)*p;
@@ -229,14 +289,17 @@ void rfx_box_drawing_row(struct rfx_box_drawing *d, int64_t row, float *colours)
         for (int64_t w = d->n_words - 1; w >= 0; --w) /* the lowest score first */
             for (uint64_t left = d->crossing[w]; left != 0;) {
                 int bit = WORD - 1 - __builtin_clzll(left);
-                const struct rfx_box *box = &d->boxes[w * WORD + bit];
-                const struct place place = place_of(d, box);
+                int64_t i = w * WORD + bit;
+                const struct rfx_box box = box_at(d, i);
+                const struct place place = place_of(d, &box);
                 left &= ~((uint64_t)1 << bit);
                 if (row >= place.end)
                     d->crossing[w] &= ~((uint64_t)1 << bit);
-                else if (labels == 0)
-                    draw_outline(d, box, &place, row, colours);
+                else if (labels != 0)
+                    draw_label(d, &box, &place, row, colours);
+                else if (d->found.oriented != NULL)
+                    draw_oriented(d, &d->found.oriented[i], &place, row, colours);
                 else
-                    draw_label(d, box, &place, row, colours);
+                    draw_outline(d, &box, &place, row, colours);
             }
 }

@@ -5,14 +5,16 @@
  * A label is the name or the number of the class and the score, on a bar in the same colour. It
  * stands above the box, or inside it where the image has no room above. Boxes of higher scores lie
  * over those of lower scores, and all labels over all outlines. A box with a corner that is NaN, or
- * with nothing inside of the image, is not drawn.
+ * with nothing inside of the image, is not drawn. The outline of a box with an angle has the pixels
+ * whose centres lie inside within a line's width of a side, or outside within half a pixel; its
+ * label stands where that of the upright rectangle around it would.
  *
  * Invariants: 1. the pixels depend on the boxes alone; 2. only rfx_box_drawing_create allocates, 5
  * bytes for each of `most` boxes; 3. a row costs the boxes that cross it and a bit for each box. */
 #ifndef RFX_TOOLS_REPORT_BOX_DRAWING_H
 #define RFX_TOOLS_REPORT_BOX_DRAWING_H
 
-#include "rfexec/answers/boxes.h"
+#include "rfexec/output/output_format.h"
 
 struct rfx_box_canvas {
     int64_t rows, cols;       /* that are drawn */
@@ -35,10 +37,9 @@ RFX_NODISCARD enum rfx_status rfx_box_drawing_create(struct rfx_memory *mem, int
                                                      struct rfx_box_drawing **out,
                                                      struct rfx_error *err);
 
-/* Begins a drawing of at most `most` boxes (asserted), by falling score. names: of classes, as
- * rfx_names_read makes them; NULL: none. Boxes and names are borrowed until the last row. */
-void rfx_box_drawing_begin(struct rfx_box_drawing *drawing, const struct rfx_box *boxes,
-                           int64_t count, const char *names, int64_t n_names);
+/* Begins a drawing of the boxes that were found, at most `most` (asserted), by falling score. Boxes
+ * and names are borrowed until the last row. */
+void rfx_box_drawing_begin(struct rfx_box_drawing *drawing, const struct rfx_found *found);
 
 /* Draws over a row. colours: [cols, 3], 0 to 255. Rows come from top to bottom, each once. */
 void rfx_box_drawing_row(struct rfx_box_drawing *drawing, int64_t row, float *colours);

@@ -703,9 +703,7 @@ static void begin_boxes(struct rfx_overlay *o, const struct rfx_cli_answer *answ
     o->boxes_output = o->job->graph->outputs[answer->output].name;
     struct rfx_box_drawing *drawings[2] = {o->boxes, o->small_boxes};
     for (int i = 0; i < 2; ++i)
-        if (drawings[i] != NULL)
-            rfx_box_drawing_begin(drawings[i], found->boxes, found->count, found->names,
-                                  found->n_names);
+        if (drawings[i] != NULL) rfx_box_drawing_begin(drawings[i], found);
 }
 
 /* Describes the regions that are shown. */

@@ -146,7 +146,8 @@ static enum rfx_status write_tile(struct rfx_tile_pyramid *p, int k, int64_t row
     enum rfx_status status =
         rfx_png_write_open_to(p->mem, name, pack, p, rows, cols, p->channels, 8, &png, err);
     for (int64_t y = 0; y < rows && status == RFX_OK; ++y) {
-        status = rfx_output_spool_read_part(p->spool, y, level->x + x, cols, p->part, err);
+        status = rfx_output_spool_read_part(p->spool, y, level->x + x, level->x + x + cols, p->part,
+                                            err);
         if (status == RFX_OK) status = rfx_png_write_row(png, p->part, err);
     }
     if (status == RFX_OK) status = rfx_png_write_commit(png, err);

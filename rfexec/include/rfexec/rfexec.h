@@ -170,6 +170,10 @@ struct rfx_open_options {
      * detector; docs/answers.md), the network has one more, the last, that joins them. Files of
      * boxes (rfx_result_file) are about that output. Other networks stay as they are. */
     int join_heads;
+    /* Path of a head file (docs/answers.md), which describes a head that is not known. The outputs
+     * that it names are replaced by one that joins them, the last. The file is read when a network
+     * is opened or a plan of a model is made. NULL: none. */
+    const char *head_file;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -375,7 +379,8 @@ struct rfx_result_file {
      * have what is found in the output, not the output: .geojson and .csv, the connected regions of
      * a map, or the boxes of a detector, whose output is no map; .json, .coco.json, .boxes.geojson
      * and .boxes.csv, boxes; .points.geojson and .points.csv, the peaks of a map; .summary.json and
-     * .summary.csv, the pixels, areas and values of a map's classes. */
+     * .summary.csv, the pixels, areas and values of a map's classes; .text.json, .text.csv and
+     * .text.geojson, boxes of text in a DB network's map. */
     const char *path;
     /* With 8 and 16 bits: the values that become the smallest and the largest sample. If both are
      * equal, the smallest and the largest value of the map are used. */
@@ -406,14 +411,22 @@ struct rfx_result_file {
                               budget */
     /* Boxes. A candidate's class is that of its largest score. */
     const char *head;   /* form of the detector's output, such as "yolov8" (docs/answers.md); NULL:
-                           the one that the shape fits */
-    float score;        /* boxes with scores up to it are left out; init sets 0.25 */
+                           the one that the shape fits, or that of rfx_open_options.head_file */
+    float score;        /* boxes with scores up to it are left out; init sets 0.25, which means 0.6
+                           for text, where a score as large is enough */
     int agnostic;       /* not 0: boxes of different classes suppress each other too */
     double overlap;     /* of two boxes whose intersection is a larger share of their union, the one
                            of the lower score is dropped; init sets 0.45 */
     int64_t most_boxes; /* candidates that are held at most; 0: 100,000 */
     int64_t distance;   /* points: a peak is the largest value of 2 distance + 1 rows and columns
                            around it, and the first of equal ones; 0: 1 */
+    /* Summaries. */
+    const char *within; /* GeoJSON file of polygons in which pixels are counted once more; NULL:
+                           none */
+    int64_t bins;       /* bins of a histogram of the values, up to 65,536; 0: none */
+    double bins_low, bins_high; /* ends of the histogram */
+    double simplify; /* regions in .geojson: polygons have fewer points, at most so many pixels of
+                        the map from the exact ones, up to 0.7; 0: they are exact */
 };
 
 /* Sets every member to its default. `size`: sizeof *file. */

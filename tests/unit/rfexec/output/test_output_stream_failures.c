@@ -44,6 +44,8 @@ static void names_ask_for_kinds(void **state) {
                  {"a.Points.csv", &rfx_output_points_csv},
                  {".points.csv", &rfx_output_csv},
                  {"a.summary.json", &rfx_output_summary_json},
+                 {"a.text.json", &rfx_output_text_json},
+                 {"a.text.GeoJSON", &rfx_output_text_geojson},
                  {"png", NULL},
                  {".npy", NULL},
                  {"a.npy.gz", NULL},
