@@ -187,6 +187,22 @@ def check_answers():
         shutil.rmtree("seen")
 
 
+def check_turned():
+    """Boxes with an angle: those in memory, where the file is JSON, are those of a GeoJSON file."""
+    found = []
+    for name in ("turned.json", "turned.geojson"):
+        run("run", "yolov8n", "synthetic:160x192", "--head", "yolov8-obb", "--boxes", name, "--viewer", "seen")
+        found.append(answers_of("seen", "boxes")["features"])
+        shutil.rmtree("seen")
+    assert len(found[0]) == len(found[1]) > 0
+    for one, other in zip(*found):
+        assert one["properties"]["label"] == other["properties"]["label"]
+        for a, b in zip(one["geometry"]["coordinates"][0], other["geometry"]["coordinates"][0]):
+            assert all(struct.pack("f", u) == struct.pack("f", v) for u, v in zip(a, b)), (a, b)
+    ring = found[0][0]["geometry"]["coordinates"][0]
+    assert len({x for x, _ in ring}) == 4, "it is turned"
+
+
 def geotiff(path, w, h, metres):
     """A grey GeoTIFF of pixels of 0.5 x 0.25 metres or degrees at (1000, 5000)."""
     keys = [1, 1, 0, 3, 1024, 0, 1, 1, 3072, 0, 1, 32632, 3076, 0, 1, 9001] if metres else [
@@ -284,6 +300,7 @@ def check_signal():
 check_tiles(1100, 70)
 check_tiles(30, 1030)
 check_answers()
+check_turned()
 check_places()
 check_refusals()
 check_budget()
