@@ -147,7 +147,7 @@ def check_tiles(w, h):
 def check_answers():
     """Scripts of answers are those of their files; boxes come from any kind of file."""
     regions = ("--threshold", "0.2", "--regions", "regions.geojson", "--points", "points.geojson")
-    run("run", model, "in.png", *regions, "--viewer", "seen")
+    run("run", model, os.path.abspath("in.png"), *regions, "--viewer", "seen")
     view = view_of("seen")
     for name in ("regions", "points"):
         with open(name + ".geojson", encoding="utf-8") as file:

@@ -396,17 +396,23 @@ static enum rfx_status put_answers(struct rfx_image_viewer *v,
     return RFX_OK;
 }
 
+/* Returns the image's name without its folders, which are nobody's business who gets the page. */
+static const char *image_name(const struct rfx_image_viewer *v) {
+    const char *name = v->options->words.shown[1], *slash = strrchr(name, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : name;
+}
+
 static enum rfx_status write_view(struct rfx_image_viewer *v, const struct rfx_cli_answers *answers,
                                   const char *shows, struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(v);
     begin(v, "view", ".js");
     put(v, "const rfexec_view = {\n\"title\": ");
-    put_string(v, v->options->words.shown[1]);
+    put_string(v, image_name(v));
     put(v,
         ",\n\"width\": %lld,\n\"height\": %lld,\n\"tile\": %d,\n\"levels\": %d,\n\"layers\": [\n",
         (long long)input->w, (long long)input->h, RFX_TILE_SIDE,
         rfx_tile_pyramid_levels(input->h, input->w));
-    put_layer(v, "image", "image", v->options->words.shown[1]);
+    put_layer(v, "image", "image", image_name(v));
     if (v->map != NULL) {
         put(v, ",\n");
         put_layer(v, "map", "output", shows);
