@@ -21,7 +21,7 @@ from png_files import read_png, write_png  # noqa: E402
 
 rfexec, model, work = (os.path.abspath(a) for a in sys.argv[1:4])
 WIDE, HIGH = 900, 600  # of the window
-W, H, BLOCK = 1500, 1100, 20
+W, H, BLOCK = 1500, 1100, 15  # odd, so that means of 2 x 2 pixels mix blocks
 
 
 class Browser:
@@ -59,13 +59,13 @@ class Browser:
     def script(self, text, *arguments):
         return self.post("/execute/sync", {"script": text, "args": list(arguments)})
 
-    def open(self, path, place=""):
+    def open(self, path, place="", whole=True):
         self.post("/url", {"url": "about:blank"})
         self.post("/url", {"url": "file://" + path + "/index.html" + place})
-        self.settle()
+        self.settle(whole)
 
-    def settle(self):
-        """Waits until answers and tiles are there and drawn."""
+    def settle(self, whole=True):
+        """Waits until answers and tiles are there and drawn. whole: no file of the folder is missing."""
         for _ in range(300):
             if self.script("return !wanted && view.answers.every((a) => a.items) && "
                            "[...tiles.values()].every((t) => t.complete)"):
@@ -73,7 +73,8 @@ class Browser:
             time.sleep(0.05)
         else:
             raise AssertionError("the page is not complete: " + str(self.errors()))
-        assert self.errors() == []
+        errors = self.errors()
+        assert errors == [] or not whole, errors
 
     def errors(self):
         return [line for line in self.post("/se/log", {"type": "browser"}) if line["level"] == "SEVERE"]
@@ -155,7 +156,7 @@ def check_image(browser):
     browser.open(os.path.join(work, "seen"), "#700,500,1")
     for name in ("show_map", "show_regions", "show_points"):
         browser.click(name)
-    for x, y in ((450, 300), (600, 350), (890, 590)):
+    for x, y in ((450, 300), (600, 350), (890, 590), (454, 300), (455, 300), (484, 309), (485, 310)):
         assert browser.pixel(x, y) == colour_at(700 + x - WIDE // 2, 500 + y - HIGH // 2), (x, y)
     browser.drag(600, 300, -150, 90)
     for x, y in ((450, 300), (620, 420)):
@@ -170,9 +171,18 @@ def check_image(browser):
         browser.click(name)
     assert browser.pixel(450 + 7, 300) == colour_at(719, 500) != colour_at(720, 500) == browser.pixel(450 + 9, 300)
     for zoom in (4, 2, 0.7, 0.5, 0.3):
-        browser.script("location.hash = arguments[0]", "#710,510,%g" % zoom)
+        browser.script("location.hash = arguments[0]", "#712.5,517.5,%g" % zoom)
         browser.settle()
-        assert near(browser.pixel(450, 300), colour_at(710, 510)), (zoom, browser.pixel(450, 300))
+        assert near(browser.pixel(450, 300), colour_at(712, 517), 3), (zoom, browser.pixel(450, 300))
+    # Where a tile is not there yet, its part of a larger one is drawn.
+    shutil.copytree("seen", "torn")
+    shutil.rmtree("torn/image_files/11")
+    browser.open(os.path.join(work, "torn"), "#712.5,517.5,1", whole=False)
+    for name in ("show_map", "show_regions", "show_points"):
+        browser.script("document.getElementById(arguments[0]).click()", name)
+    browser.settle(whole=False)
+    for x, y in ((450, 300), (525, 360), (840, 540)):
+        assert near(browser.pixel(x, y), colour_at(712 + x - WIDE // 2, 517 + y - HIGH // 2), 3), (x, y)
 
 
 def of_hex(text):
@@ -203,7 +213,7 @@ def check_answers(browser, folder, place):
         browser.open(os.path.join(work, folder), "#%.3f,%.3f,8" % (x, y))
         browser.click("show_regions")
         want = COLOURS[one["properties"]["label"]]
-        assert near(browser.pixel(455, 300), want, 12), (x, y, browser.pixel(455, 300), want)
+        assert near(browser.pixel(455, 300), want, 24), (x, y, browser.pixel(455, 300), want)
         browser.move(452, 301)
         assert re.match(r"class \d 0\.\d+$", browser.text("item")), browser.text("item")
         browser.move(700, 500)
@@ -223,6 +233,11 @@ def check_map(browser):
         assert near(browser.pixel(x, y), want), (x, y, browser.pixel(x, y), want)
         tinted += not near(want, colour_at(at, 500 + y - HIGH // 2), 8)
     assert tinted > 0
+    browser.click("show_map")
+    for x, y in ((450, 300), (500, 350), (560, 480), (700, 200), (650, 90), (400, 520)):
+        assert browser.pixel(x, y) == colour_at(700 + x - WIDE // 2, 500 + y - HIGH // 2), (x, y)
+    browser.click("show_map")
+    assert browser.pixel(450, 300) != colour_at(700, 500)
     browser.script("const r = document.querySelectorAll('input[type=range]')[1]; r.value = 0; r.oninput()")
     browser.settle()
     assert browser.pixel(450, 300) == colour_at(700, 500)

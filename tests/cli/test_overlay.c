@@ -267,7 +267,7 @@ static void test_refusals(void **state) {
     (void)state;
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay x.jpg", "end in .png");
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay-of 2",
-                "--overlay-of needs --overlay or --report");
+                "--overlay-of needs --overlay, --report or --viewer");
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay x.png --overlay-of 5",
                 "a channel of output 'y', 1 to 4");
     expect_says(2, "run overlay_scores.onnx overlay_in.png --overlay x.png --overlay-output z",

@@ -624,7 +624,7 @@ static void test_class_activation(void **state) {
     free(got.at);
     expect_says(2, "run first.onnx in.png --overlay no.png --cam 3", "0 to 2");
     expect_says(2, "run first.onnx in.png --overlay no.png --cam dog", "0 to 2");
-    expect_says(2, "run first.onnx in.png --cam 1", "--cam needs --overlay or --report");
+    expect_says(2, "run first.onnx in.png --cam 1", "--cam needs --overlay, --report or --viewer");
     expect_says(2, "run first.onnx in.png --overlay no.png --cam 1 --overlay-of 1", "--overlay-of");
     expect_says(3, "run squeezenet1_1 synthetic:64x64 --overlay no.png --cam 1",
                 "its map 'classifier.2', which 'classifier.3' pools");

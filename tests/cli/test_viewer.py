@@ -147,7 +147,7 @@ def check_tiles(w, h):
 def check_answers():
     """Scripts of answers are those of their files; boxes come from any kind of file."""
     regions = ("--threshold", "0.2", "--regions", "regions.geojson", "--points", "points.geojson")
-    run("run", model, "in.png", *regions, "--viewer", "seen")
+    run("run", model, os.path.abspath("in.png"), *regions, "--viewer", "seen")
     view = view_of("seen")
     for name in ("regions", "points"):
         with open(name + ".geojson", encoding="utf-8") as file:
@@ -166,9 +166,9 @@ def check_answers():
     assert "http" not in page and "fetch(" not in page and "import" not in page
     shutil.rmtree("seen")
     with open("names.txt", "w", encoding="utf-8") as file:
-        file.write('a "b" \\ c\n' + "other\n" * 79)
+        file.write('a "b" \\ c\n' * 80)
     for end in ("json", "csv"):
-        boxes = ("--boxes", "boxes." + end, "--score", "0.0005", "--max-boxes", "5000", "--classes", "names.txt")
+        boxes = ("--boxes", "boxes." + end, "--score", "0.0005", "--iou", "1", "--classes", "names.txt")
         run("run", "yolov8n", "synthetic:96x160", *boxes, "--viewer", "seen")
         found = answers_of("seen", "boxes")["features"]
         if end == "json":
@@ -185,6 +185,22 @@ def check_answers():
                 assert all(struct.pack("f", u) == struct.pack("f", v) for u, v in zip(a, b)), (a, b)
         assert view_of("seen")["answers"][0]["coordinates"] is None
         shutil.rmtree("seen")
+
+
+def check_turned():
+    """Boxes with an angle: those in memory, where the file is JSON, are those of a GeoJSON file."""
+    found = []
+    for name in ("turned.json", "turned.geojson"):
+        run("run", "yolov8n", "synthetic:160x192", "--head", "yolov8-obb", "--boxes", name, "--viewer", "seen")
+        found.append(answers_of("seen", "boxes")["features"])
+        shutil.rmtree("seen")
+    assert len(found[0]) == len(found[1]) > 0
+    for one, other in zip(*found):
+        assert one["properties"]["label"] == other["properties"]["label"]
+        for a, b in zip(one["geometry"]["coordinates"][0], other["geometry"]["coordinates"][0]):
+            assert all(struct.pack("f", u) == struct.pack("f", v) for u, v in zip(a, b)), (a, b)
+    ring = found[0][0]["geometry"]["coordinates"][0]
+    assert len({x for x, _ in ring}) == 4, "it is turned"
 
 
 def geotiff(path, w, h, metres):
@@ -284,6 +300,7 @@ def check_signal():
 check_tiles(1100, 70)
 check_tiles(30, 1030)
 check_answers()
+check_turned()
 check_places()
 check_refusals()
 check_budget()

@@ -466,7 +466,7 @@ static const struct rfx_cli_option pictures_rows[] = {
                    .ends = ".html .htm"),
     RFX_CLI_OPTION(rfx_cli_report_options, "viewer", TEXT, viewer, "DIR",
                    "write a folder with a page, index.html, that shows the input at any size as "
-                   "tiles, with an output over it and the --regions, --points and --boxes"),
+                   "tiles, with an output over it and the --regions, --points, --text and --boxes"),
     RFX_CLI_OPTION(
         rfx_cli_report_options, "overlay", RESULT, overlay, "FILE",
         "write the input with an output over it, half transparent, as .png or .tif; with "

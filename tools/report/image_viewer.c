@@ -6,9 +6,11 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "layers/core/descriptor.h"
 #include "rfexec/answers/boxes.h"
+#include "rfexec/answers/oriented_boxes.h"
 #include "rfexec/output/georeferenced.h"
 #include "rfexec/output/name_list.h"
 #include "rfexec/output/output_file.h"
@@ -42,24 +44,31 @@ struct rfx_image_viewer {
 static const struct drawn {
     int answer;
     const char *name;
-} drawn[] = {{RFX_CLI_REGIONS, "regions"}, {RFX_CLI_POINTS, "points"}, {RFX_CLI_BOXES, "boxes"}};
+} drawn[] = {{RFX_CLI_REGIONS, "regions"},
+             {RFX_CLI_POINTS, "points"},
+             {RFX_CLI_TEXT_BOXES, "text"},
+             {RFX_CLI_BOXES, "boxes"}};
 enum { DRAWN = sizeof drawn / sizeof drawn[0] };
 
-/* Returns the file that has an answer's GeoJSON. NULL: the answer is not asked for, or is one of
- * boxes, which are in memory. */
-static const char *geojson_of(const struct rfx_cli_run_options *options, int answer) {
+static bool is_geojson(const char *path) {
+    const char *end = strrchr(path, '.');
+    return end != NULL && strcasecmp(end, ".geojson") == 0 && rfx_output_file_is_regular(path);
+}
+
+/* Returns the file from which an answer is drawn. NULL: the answer is not asked for, or is boxes,
+ * which are in memory; a GeoJSON file of them is drawn, because it has their masks. */
+static const char *file_of(const struct rfx_cli_run_options *options, int answer) {
     const struct rfx_cli_answer_options *asked = &options->output.answer;
     if (answer == RFX_CLI_REGIONS) return asked->regions;
-    return answer == RFX_CLI_POINTS ? asked->points : NULL;
+    if (answer == RFX_CLI_POINTS) return asked->points;
+    if (answer == RFX_CLI_TEXT_BOXES) return asked->text;
+    return asked->boxes != NULL && is_geojson(asked->boxes) ? asked->boxes : NULL;
 }
 
 int rfx_image_viewer_check(const struct rfx_cli_run_options *options) {
     for (int i = 0; i < DRAWN; ++i) {
-        const char *path = geojson_of(options, drawn[i].answer);
-        const char *end = path != NULL ? strrchr(path, '.') : NULL;
-        if (path == NULL) continue;
-        if (end != NULL && strcmp(end, ".geojson") == 0 && rfx_output_file_is_regular(path))
-            continue;
+        const char *path = file_of(options, drawn[i].answer);
+        if (path == NULL || is_geojson(path)) continue;
         rfx_cli_message("--viewer draws the %s of a file .geojson: --%s '%s' is none",
                         drawn[i].name, drawn[i].name, path);
         return RFX_EXIT_USAGE;
@@ -216,13 +225,14 @@ static enum rfx_status find_map(const struct rfx_image_viewer *v, int k, struct 
 }
 
 /* Finds the transform from the input's pixels to the coordinates in the file of an answer in output
- * k (answer_text.c). If the place of the output's pixels is not known, they are spread evenly, as
- * in the overlay. */
+ * k, or of boxes if k is -1 (answer_text.c). If the place of the output's pixels is not known, they
+ * are spread evenly, as in the overlay. */
 static enum rfx_status find_coordinates(const struct rfx_image_viewer *v, int k,
                                         struct rfx_geo_affine *affine, struct rfx_error *err) {
     const struct rfx_graph *graph = v->job->graph;
     const char *asked = v->options->output.answer.coordinates;
-    const struct rfx_tensor *map = &graph->nodes[graph->outputs[k].node].out, *input = input_of(v);
+    const struct rfx_tensor *input = input_of(v);
+    const struct rfx_tensor *map = k < 0 ? input : &graph->nodes[graph->outputs[k].node].out;
     struct rfx_answer_place place, whole;
     struct map_place of_map, of_input;
     enum rfx_status status = find_map(v, k, &of_map, err);
@@ -258,19 +268,39 @@ static enum rfx_status copy_file(struct rfx_image_viewer *v, const char *path,
     return status;
 }
 
+/* A box of a detector, as it is drawn. */
+struct drawn_box {
+    float corner[4][2]; /* x and y, one after the other around the box */
+    float score;
+    int32_t label;
+};
+
+static struct drawn_box box_at(const struct rfx_found *found, int64_t i) {
+    if (found->oriented != NULL) {
+        const struct rfx_oriented_box *turned = &found->oriented[i];
+        struct drawn_box out = {.score = turned->score, .label = turned->label};
+        rfx_oriented_corners(turned, out.corner);
+        return out;
+    }
+    const struct rfx_box *box = &found->boxes[i];
+    const float *c = box->corner;
+    return (struct drawn_box){.corner = {{c[0], c[1]}, {c[2], c[1]}, {c[2], c[3]}, {c[0], c[3]}},
+                              .score = box->score,
+                              .label = box->label};
+}
+
 /* Returns whether a box can be drawn, and its numbers written in JSON. */
-static bool is_finite(const struct rfx_box *box) {
+static bool is_finite(const struct drawn_box *box) {
     for (int k = 0; k < 4; ++k)
-        if (!isfinite(box->corner[k])) return false;
+        if (!isfinite(box->corner[k][0]) || !isfinite(box->corner[k][1])) return false;
     return isfinite(box->score);
 }
 
-static void put_box(struct rfx_image_viewer *v, const struct rfx_box *box, const char *name) {
-    static const int around[5][2] = {{0, 1}, {2, 1}, {2, 3}, {0, 3}, {0, 1}};
+static void put_box(struct rfx_image_viewer *v, const struct drawn_box *box, const char *name) {
     put(v, "\n{\"type\":\"Feature\",\"geometry\":{\"type\":\"Polygon\",\"coordinates\":[[");
     for (int k = 0; k < 5; ++k)
-        put(v, "%s[%.9g,%.9g]", k > 0 ? "," : "", (double)box->corner[around[k][0]],
-            (double)box->corner[around[k][1]]);
+        put(v, "%s[%.9g,%.9g]", k > 0 ? "," : "", (double)box->corner[k % 4][0],
+            (double)box->corner[k % 4][1]);
     put(v, "]]},\"properties\":{\"label\":%d,\"score\":%.9g", (int)box->label, (double)box->score);
     if (name != NULL) {
         put(v, ",\"classification\":{\"name\":");
@@ -284,10 +314,10 @@ static void put_boxes(struct rfx_image_viewer *v, const struct rfx_found *found)
     bool any = false;
     put(v, "{\"type\":\"FeatureCollection\",\"features\":[");
     for (int64_t i = 0; i < found->count; ++i) {
-        const struct rfx_box *box = &found->boxes[i];
-        if (!is_finite(box)) continue;
+        const struct drawn_box box = box_at(found, i);
+        if (!is_finite(&box)) continue;
         if (any) put(v, ",");
-        put_box(v, box, rfx_name_at(found->names, found->n_names, box->label));
+        put_box(v, &box, rfx_name_at(found->names, found->n_names, box.label));
         any = true;
     }
     put(v, "\n]}\n");
@@ -295,7 +325,7 @@ static void put_boxes(struct rfx_image_viewer *v, const struct rfx_found *found)
 
 static enum rfx_status write_answer(struct rfx_image_viewer *v, const struct drawn *what,
                                     const struct rfx_cli_answer *answer, struct rfx_error *err) {
-    const char *path = geojson_of(v->options, what->answer);
+    const char *path = file_of(v->options, what->answer);
     enum rfx_status status = RFX_OK;
     begin(v, what->name, ".js");
     put(v, "rfexec_answers(\"%s\", ", what->name);
@@ -347,13 +377,15 @@ static enum rfx_status put_answers(struct rfx_image_viewer *v,
         const struct rfx_cli_answer *answer = &answers->items[drawn[i].answer];
         if (answer->stream == NULL) continue;
         bool boxes = drawn[i].answer == RFX_CLI_BOXES;
-        enum rfx_status status = boxes ? RFX_OK : find_coordinates(v, answer->output, &affine, err);
+        bool in_memory = file_of(v->options, drawn[i].answer) == NULL;
+        enum rfx_status status = find_coordinates(v, boxes ? -1 : answer->output, &affine, err);
         if (status != RFX_OK) return status;
         /* labels from 0 on get the colours of labels from 1 on, as in the overlay */
-        bool from_0 = boxes || asked->thresholds.n > 0 || asked->all_labels;
+        bool from_0 =
+            drawn[i].answer != RFX_CLI_REGIONS || asked->thresholds.n > 0 || asked->all_labels;
         put(v, "%s\n  {\"file\": \"%s\", \"count\": %lld, \"first\": %d, \"coordinates\": ",
             any ? "," : "", drawn[i].name, (long long)answer->found.count, from_0 ? 0 : 1);
-        if (boxes)
+        if (in_memory)
             put(v, "null");
         else
             put_affine(v, &affine);
@@ -364,17 +396,23 @@ static enum rfx_status put_answers(struct rfx_image_viewer *v,
     return RFX_OK;
 }
 
+/* Returns the image's name without its folders, which are nobody's business who gets the page. */
+static const char *image_name(const struct rfx_image_viewer *v) {
+    const char *name = v->options->words.shown[1], *slash = strrchr(name, '/');
+    return slash != NULL && slash[1] != '\0' ? slash + 1 : name;
+}
+
 static enum rfx_status write_view(struct rfx_image_viewer *v, const struct rfx_cli_answers *answers,
                                   const char *shows, struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(v);
     begin(v, "view", ".js");
     put(v, "const rfexec_view = {\n\"title\": ");
-    put_string(v, v->options->words.shown[1]);
+    put_string(v, image_name(v));
     put(v,
         ",\n\"width\": %lld,\n\"height\": %lld,\n\"tile\": %d,\n\"levels\": %d,\n\"layers\": [\n",
         (long long)input->w, (long long)input->h, RFX_TILE_SIDE,
         rfx_tile_pyramid_levels(input->h, input->w));
-    put_layer(v, "image", "image", v->options->words.shown[1]);
+    put_layer(v, "image", "image", image_name(v));
     if (v->map != NULL) {
         put(v, ",\n");
         put_layer(v, "map", "output", shows);

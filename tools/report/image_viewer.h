@@ -5,13 +5,14 @@
  *   view.js                  sizes, names and places of what it shows
  *   image.dzi, image_files/  the image as tiles (tile_pyramid.h)
  *   map.dzi, map_files/      the colours of the overlay (image_overlay.h) with their opacity
- *   regions.js, points.js, boxes.js   GeoJSON in a call of a function: a page that is no page of a
- *                            server can load scripts, but no data
+ *   regions.js, points.js, text.js, boxes.js   GeoJSON in a call of a function: a page that is no
+ * page of a server can load scripts, but no data
  *
- * Regions and points are copied from the files of --regions and --points. Boxes are those in
- * memory. Invariants: 1. the folder gets its name only from rfx_image_viewer_commit; 2. memory is
- * allocated by open, and for one tile at a time, at most rfx_image_viewer_bytes; 3. the bytes of
- * the files do not depend on the plan. */
+ * Regions, points and text are copied from the files of --regions, --points and --text, and so are
+ * boxes if the file of --boxes is GeoJSON. Else boxes are those in memory. Invariants: 1. the
+ * folder gets its name only from rfx_image_viewer_commit; 2. memory is allocated by open, and for
+ * one tile at a time, at most rfx_image_viewer_bytes; 3. the bytes of the files do not depend on
+ * the plan. */
 #ifndef RFX_TOOLS_REPORT_IMAGE_VIEWER_H
 #define RFX_TOOLS_REPORT_IMAGE_VIEWER_H
 
