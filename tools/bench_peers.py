@@ -6,8 +6,7 @@
     bench_peers.py build/rfexec --table engine|int8 [--markdown FILE] [--json FILE]
     bench_peers.py build/rfexec --check
 
-MODEL is an .onnx file or a built-in network, which is exported with 'rfexec export' first; with the
-end ":int8" (mobilenet_v2:int8) it is quantised with 'rfexec quantize'.
+MODEL is an .onnx file or a built-in network, which is exported with 'rfexec export' first.
 tools/requirements_peers.txt says what to install; --check whether it works.
 
 Each round runs every peer, rfexec untiled, in every budget and in every row of --rows, in an order

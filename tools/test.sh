@@ -20,7 +20,8 @@ else
 fi
 run_counted "tests" ctest --preset release --output-on-failure -j "$(nproc)" "$@" || true
 if [ "$all" = yes ]; then
-    run_counted "Python package" sh python/tests/run.sh build || true
+    start_beside sh python/tests/run.sh build # both keep little more than one processor busy
     run_counted "comparison with ONNX Runtime" sh tests/oracle/run.sh build || true
+    finish_beside "Python package"
 fi
 report_counts

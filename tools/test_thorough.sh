@@ -68,8 +68,16 @@ run_counted "smallest budgets of every network: what is named and what is used" 
     python3 $at/named_budgets.py \
     --networks mobilenet_v2,unet_instance,posenet,nafnet,data/defect_net.onnx,data/quantised_u8.onnx build/rfexec \
     || true
+run_counted "ranges of built-in networks on bytes" \
+    python3 tools/scripts/make_builtin_ranges.py build/rfexec --check rfexec/builtin/builtin_ranges.c || true
 run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
     build/tests/make_packing chains-gone-30 windows-gone spirals || true
+if sh tools/install_deps.sh chromium chromium-driver; then
+    run_counted "the page of --viewer in a browser" \
+        python3 $at/viewer_page.py build/rfexec data/defect_net.onnx build/viewer_page || true
+else
+    echo "== the page of --viewer: skipped, needs chromium and chromium-driver"
+fi
 start_beside sh tools/test_site.sh
 # The virtual environment of tests/oracle/run.sh.
 if [ -x build/oracle-venv/bin/python ]; then

@@ -189,7 +189,8 @@ struct rfx_attention_attr {
  * keys, c of values; in each, the channels of a head follow each other. The output has c channels.
  * The score of query i and key j of a window is (q scale) k + bias[head][i][j], where i and j
  * number the pixels of an uncut window row by row. */
-#define RFX_WINDOW_MOST_PIXELS 4096
+#define RFX_WINDOW_MOST_BIASED 4096 /* pixels of a window with a bias */
+#define RFX_WINDOW_MOST_PIXELS ((int64_t)1 << 26)
 #define RFX_WINDOW_MOST_HEADS 4096
 struct rfx_window_attention_attr {
     int64_t h, w, shift_h, shift_w;

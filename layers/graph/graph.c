@@ -95,6 +95,7 @@ void rfx_graph_free(struct rfx_graph *graph) {
     rfx_memory_release(mem, graph->n_consumers);
     rfx_memory_release(mem, graph->detector);
     release_owned(mem, graph->name);
+    if (graph->late_free != NULL) graph->late_free(graph->late);
     if (graph->files_free != NULL) graph->files_free(graph->files);
     rfx_memory_release(mem, graph);
 }

@@ -107,6 +107,7 @@ struct rfx_node {
 };
 
 struct rfx_detector; /* rfexec/output/detector.h */
+struct rfx_late;     /* rfexec/late/late.h */
 
 /* The declared form of an output. Image files contain the map itself; arrays have the declared
  * shape, axis order and type. rfx_graph_add_output initialises it with the type, shape and axis
@@ -187,7 +188,10 @@ struct rfx_graph {
     const char *name; /* the model's name, for messages */
     struct rfx_detector *detector; /* description of the head whose outputs are joined, a block of
                                       the graph's; NULL: none */
-    void *files;                   /* files kept open for FILE weights; closed by files_free */
+    struct rfx_late *late; /* nodes of the model behind the graph's outputs, which run after a plan;
+                              NULL: none. Freed by late_free. */
+    void (*late_free)(struct rfx_late *late);
+    void *files; /* files kept open for FILE weights; closed by files_free */
     void (*files_free)(void *files);
     size_t load_bytes;  /* for a model file: the maximum of the bytes that loading took from the
                            system */

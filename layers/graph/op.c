@@ -23,6 +23,11 @@ bool rfx_node_is_local(const struct rfx_node *node) {
     return op_table[node->op]->spatial && node->out.layout == RFX_LAYOUT_NHWC;
 }
 
+bool rfx_node_has_large_windows(const struct rfx_node *node) {
+    const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+    return node->op == RFX_OP_WINDOW_ATTENTION && a->h * a->w > RFX_WINDOW_MOST_BIASED;
+}
+
 bool rfx_node_runs_by_rows(const struct rfx_node *node) {
     /* If it were computed in parts, it would cost more. */
     bool at_once = op_table[node->op]->rect_macs != NULL;

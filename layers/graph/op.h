@@ -196,6 +196,10 @@ bool rfx_op_takes(enum rfx_op op, enum rfx_type type);
  */
 bool rfx_node_is_local(const struct rfx_node *node);
 
+/* Whether a node is attention in windows of more than RFX_WINDOW_MOST_BIASED pixels. Rows behind it
+ * need all rows of a window. */
+bool rfx_node_has_large_windows(const struct rfx_node *node);
+
 /* Whether a node is local, is computed (the image is read instead), and costs no more if computed
  * row by row. */
 bool rfx_node_runs_by_rows(const struct rfx_node *node);

@@ -53,10 +53,11 @@ static enum rfx_status check_unchanged(const struct rfx_weight_file *file, struc
 enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file, uint64_t offset, void *out,
                                      size_t bytes, struct rfx_error *err) {
     unsigned char *to = out;
-    if (file->bytes != NULL) {
+    if (file->bytes != NULL || file->make != NULL) {
         if (offset > file->size || bytes > file->size - (size_t)offset)
             return rfx_fail(err, RFX_STATUS_INTERNAL, "%s: %zu bytes at %llu of %zu", file->path,
                             bytes, (unsigned long long)offset, file->size);
+        if (file->make != NULL) return file->make(file->maker, offset, out, bytes, err);
         memcpy(to, file->bytes + offset, bytes);
         return RFX_OK;
     }

@@ -1,11 +1,11 @@
 /* Constant tensors of a model, and the sources of their values.
  *
  * A weight is not copied before it is packed. Its values are in an open file, or belong to the
- * graph, or are computed when they are read: from a seed and a distribution, or by repeating a few
- * stored values. All weights are read through rfx_weight_read, in any order, any number of times,
- * with the same values. Files are read and not memory-mapped for two reasons: the system may keep
- * megabytes around every mapped page that is touched, which would count as this process's memory;
- * and a mapped file that shrinks ends the process. */
+ * graph, or are computed when they are read: from a seed and a distribution, by repeating a few
+ * stored values, or by the maker of a file. All weights are read through rfx_weight_read, in any
+ * order, any number of times, with the same values. Files are read and not memory-mapped for two
+ * reasons: the system may keep megabytes around every mapped page that is touched, which would
+ * count as this process's memory; and a mapped file that shrinks ends the process. */
 #ifndef RFX_LAYERS_GRAPH_WEIGHT_H
 #define RFX_LAYERS_GRAPH_WEIGHT_H
 
@@ -27,13 +27,21 @@ enum rfx_weight_source {
                              `places` */
 };
 
-/* A file that is open for reading, or a file in memory: its `size` bytes at `bytes` (not NULL).
- * `path` is for messages. If `watched`, `size` and `modified` are those of the file when it was
- * opened, and reads fail if the file has been written since. */
+/* Computes bytes [offset, offset + bytes) of a file that exists nowhere as a whole. May be called
+ * from several threads at once. */
+typedef enum rfx_status rfx_file_maker(const void *maker, uint64_t offset, void *out, size_t bytes,
+                                       struct rfx_error *err);
+
+/* A file that is open for reading; or a file in memory: its `size` bytes at `bytes` (not NULL); or
+ * a file of `size` bytes that make(maker, ...) computes (make not NULL). `path` is for messages. If
+ * `watched`, `size` and `modified` are those of the file when it was opened, and reads fail if the
+ * file has been written since. */
 struct rfx_weight_file {
     int fd;
     const char *path;
     const unsigned char *bytes;
+    rfx_file_maker *make;
+    const void *maker;
     size_t size;
     bool watched;
     struct timespec modified;
@@ -70,7 +78,8 @@ struct rfx_weight {
 };
 
 /* Reads bytes [offset, offset + bytes) of a file into out. Returns IO if the system fails to read,
- * the file ends too early, or it was written after it was opened. */
+ * the file ends too early, or it was written after it was opened; INTERNAL if a file in memory or
+ * of a maker has no such bytes. */
 RFX_NODISCARD enum rfx_status rfx_weight_file_read(const struct rfx_weight_file *file,
                                                    uint64_t offset, void *out, size_t bytes,
                                                    struct rfx_error *err);

@@ -19,7 +19,8 @@
 #include "layers/kernels/packing.h"
 #include "layers/ops/softmax.h"
 
-enum { QUERIES = 96 }; /* queries whose scores a thread holds at a time */
+#define SCORES ((int64_t)1 << 20) /* most scores of a thread, unless LEAST_QUERIES have more */
+enum { QUERIES = 96, LEAST_QUERIES = 12 }; /* whose scores a thread holds at a time */
 
 static int64_t pixels_of(const struct rfx_window_attention_attr *a) {
     return a->h * a->w;
@@ -28,10 +29,10 @@ static int64_t pixels_of(const struct rfx_window_attention_attr *a) {
 static enum rfx_status check_sizes(const struct rfx_node *node, const struct rfx_tensor *in,
                                    struct rfx_error *err) {
     const struct rfx_window_attention_attr *a = &node->attr.window_attention;
-    if (a->h < 1 || a->w < 1 || a->h > RFX_WINDOW_MOST_PIXELS || a->w > RFX_WINDOW_MOST_PIXELS ||
-        pixels_of(a) > RFX_WINDOW_MOST_PIXELS)
-        return rfx_infer_refuse(node, err, "windows of %lld x %lld: 1 to %d pixels are possible",
-                                (long long)a->h, (long long)a->w, RFX_WINDOW_MOST_PIXELS);
+    int64_t most = a->bias >= 0 ? RFX_WINDOW_MOST_BIASED : RFX_WINDOW_MOST_PIXELS;
+    if (a->h < 1 || a->w < 1 || a->h > most || a->w > most || pixels_of(a) > most)
+        return rfx_infer_refuse(node, err, "windows of %lld x %lld: 1 to %lld pixels are possible",
+                                (long long)a->h, (long long)a->w, (long long)most);
     if (a->shift_h < 0 || a->shift_h >= a->h || a->shift_w < 0 || a->shift_w >= a->w)
         return rfx_infer_refuse(node, err, "windows of %lld x %lld shifted by %lld x %lld",
                                 (long long)a->h, (long long)a->w, (long long)a->shift_h,
@@ -140,22 +141,32 @@ struct windows {
     struct rfx_range down, across; /* window indices on the grid; cut-off ones included */
 };
 
-/* The areas of a thread's scratch: keys [size][pixels], values [pixels][wide], queries, scores and
- * sums [QUERIES][...]. */
+/* The areas of the scratch: keys [size][pixels] and values [pixels][wide] of a head, which threads
+ * share if the windows are large; a thread's queries, scores and sums [queries][...]. */
 struct room {
     float *keys, *values, *queries, *scores, *sums;
 };
 
-static int64_t room_floats(const struct rfx_node *node, float *start, struct room *room) {
+/* Returns the number of queries whose scores a thread holds at a time. */
+static int64_t queries_of(const struct rfx_window_attention_attr *a) {
+    int64_t n = pixels_of(a);
+    return rfx_min_i64(rfx_min_i64(rfx_max_i64(SCORES / n, LEAST_QUERIES), QUERIES), n);
+}
+
+/* Sets the areas of a thread, if there is scratch, and returns the floats for `threads` threads. */
+static int64_t room_floats(const struct rfx_node *node, float *start, int thread, int threads,
+                           struct room *room) {
     const struct rfx_window_attention_attr *a = &node->attr.window_attention;
     int64_t n = pixels_of(a), size = node->out.c / a->heads, wide = rfx_conv_filled(size);
-    int64_t queries = rfx_min_i64(n, QUERIES), at = 0;
+    int64_t queries = queries_of(a), at = 0;
     const int64_t parts[5] = {size * n, n * wide, queries * size, queries * n, queries * wide};
     float **const places[5] = {&room->keys, &room->values, &room->queries, &room->scores,
                                &room->sums};
     for (int i = 0; i < 5; i++) {
-        if (start != NULL) *places[i] = start + at;
-        at += rfx_conv_filled(parts[i]);
+        bool shared = i < 2 && rfx_node_has_large_windows(node);
+        int64_t floats = rfx_conv_filled(parts[i]);
+        if (start != NULL) *places[i] = start + at + (shared ? 0 : thread * floats);
+        at += shared ? floats : threads * floats;
     }
     return at;
 }
@@ -164,7 +175,7 @@ static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node
                             int threads) {
     struct room none = {0};
     (void)graph;
-    return (size_t)threads * rfx_floats_bytes(room_floats(node, NULL, &none));
+    return rfx_floats_bytes(room_floats(node, NULL, 0, threads, &none));
 }
 
 /* Returns the indices of the windows that contain part of `r`. Window 0 is the first whole one. */
@@ -189,13 +200,14 @@ static struct window window_at(const struct windows *w, int64_t index) {
     return win;
 }
 
-/* Copies the keys and values of a head to the scratch. Keys are stored channel by channel, values
- * pixel by pixel. */
-static void gather(const struct windows *w, const struct window *win, int64_t head,
-                   const struct room *room) {
+/* Copies the keys and values of a head in some rows of a window to the scratch. Keys are stored
+ * channel by channel, values pixel by pixel. */
+static void gather(const struct windows *w, const struct window *win, struct rfx_range rows,
+                   int64_t head, const struct room *room) {
     const struct rfx_view *in = &w->args->in[0];
-    int64_t c = w->args->node->out.c, n = rfx_rect_area(win->pixels), p = 0;
-    for (int64_t y = win->pixels.y0; y < win->pixels.y1; y++)
+    int64_t c = w->args->node->out.c, n = rfx_rect_area(win->pixels);
+    int64_t p = (rows.lo - win->pixels.y0) * rfx_rect_cols(win->pixels);
+    for (int64_t y = rows.lo; y < rows.hi; y++)
         for (int64_t x = win->pixels.x0; x < win->pixels.x1; x++, p++) {
             const float *key = rfx_view_f32_at(in, y, x) + c + head * w->size, *value = key + c;
             float *to = room->values + p * w->wide;
@@ -248,18 +260,53 @@ static void attend(const struct windows *w, const struct window *win, int64_t he
     }
 }
 
+static struct room room_of(const struct windows *w, int thread) {
+    struct room room = {0};
+    (void)room_floats(w->args->node, w->args->scratch, thread, rfx_team_threads(w->args->team),
+                      &room);
+    return room;
+}
+
 static void make_window(void *user, int64_t index, int thread) {
     const struct windows *w = user;
-    const struct rfx_run_args *args = w->args;
     struct window win = window_at(w, index);
-    struct room room = {0};
-    int64_t floats = room_floats(args->node, NULL, &room);
-    (void)room_floats(args->node, (float *)args->scratch + thread * floats, &room);
-    int64_t wanted = rfx_rect_area(win.wanted);
+    struct room room = room_of(w, thread);
+    int64_t wanted = rfx_rect_area(win.wanted), queries = queries_of(w->attr);
     for (int64_t head = 0; head < w->attr->heads; head++) {
-        gather(w, &win, head, &room);
-        for (int64_t q = 0; q < wanted; q += QUERIES)
-            attend(w, &win, head, q, rfx_min_i64(QUERIES, wanted - q), &room);
+        gather(w, &win, rfx_rect_row_range(win.pixels), head, &room);
+        for (int64_t q = 0; q < wanted; q += queries)
+            attend(w, &win, head, q, rfx_min_i64(queries, wanted - q), &room);
+    }
+}
+
+/* A head of a large window, of which threads compute some queries each. */
+struct large {
+    const struct windows *windows;
+    struct window window;
+    int64_t head;
+};
+
+static void gather_row(void *user, int64_t index, int thread) {
+    const struct large *l = user;
+    struct room room = room_of(l->windows, thread);
+    int64_t y = l->window.pixels.y0 + index;
+    gather(l->windows, &l->window, (struct rfx_range){y, y + 1}, l->head, &room);
+}
+
+static void make_queries(void *user, int64_t index, int thread) {
+    const struct large *l = user;
+    struct room room = room_of(l->windows, thread);
+    int64_t queries = queries_of(l->windows->attr), first = index * queries;
+    attend(l->windows, &l->window, l->head, first,
+           rfx_min_i64(queries, rfx_rect_area(l->window.wanted) - first), &room);
+}
+
+static void make_large(struct rfx_team *team, const struct windows *w, int64_t index) {
+    struct large l = {.windows = w, .window = window_at(w, index)};
+    int64_t units = rfx_ceil_div(rfx_rect_area(l.window.wanted), queries_of(w->attr));
+    for (; l.head < w->attr->heads; l.head++) {
+        rfx_team_for(team, rfx_rect_rows(l.window.pixels), gather_row, &l);
+        rfx_team_for(team, units, make_queries, &l);
     }
 }
 
@@ -269,7 +316,12 @@ static void run(const struct rfx_run_args *args) {
     w.wide = rfx_conv_filled(w.size);
     w.down = windows_of(rfx_rect_row_range(args->rect), a->h, a->shift_h);
     w.across = windows_of(rfx_rect_col_range(args->rect), a->w, a->shift_w);
-    rfx_team_for(args->team, rfx_range_size(w.down) * rfx_range_size(w.across), make_window, &w);
+    int64_t windows = rfx_range_size(w.down) * rfx_range_size(w.across);
+    /* Of small windows, such as those of Swin transformers, each thread computes some. Large ones
+     * are computed one after the other by all threads. */
+    bool large = rfx_node_has_large_windows(args->node);
+    if (!large) rfx_team_for(args->team, windows, make_window, &w);
+    for (int64_t i = 0; large && i < windows; i++) make_large(args->team, &w, i);
 }
 
 static const struct rfx_weight_slot weights[] = {

@@ -9,6 +9,7 @@ are float32 in ONNX order, (1, channels, rows, columns), unless a text says othe
 """
 
 from . import _c
+from ._conversions import to_coco, to_supervision
 from ._errors import BudgetError, Cancelled, Error, RefusedError, SystemFailure, UsageError
 from ._files import File
 from ._forecast import Forecast
@@ -68,6 +69,8 @@ __all__ = [
     "picture_size",
     "set_default_logger_severity",
     "set_default_logger_verbosity",
+    "to_coco",
+    "to_supervision",
 ]
 
 for _name in __all__:  # the name that users import, also in tracebacks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
 from typing import Any, Optional
 
@@ -13,7 +14,6 @@ from ._errors import UsageError
 from ._files import File
 
 BOX = np.dtype([("box", np.float32, 4), ("score", np.float32), ("label", np.int32), ("index", np.int64)])
-FACE = np.dtype([*BOX.descr, ("points", np.float32, (5, 2))])
 ORIENTED = np.dtype(
     [
         *(("corners", np.float32, (4, 2)), ("centre", np.float32, 2), ("size", np.float32, 2), ("angle", np.float32)),
@@ -37,7 +37,9 @@ def _found(network: Any, image: Any, end: str, output: Optional[str], file: dict
 
 def boxes(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> np.ndarray:
     found = _found(network, image, ".json", output, file, run)
-    kind = FACE if " points" in found["head"] else ORIENTED if " OBB " in found["head"] else BOX
+    points = re.search(r", (\d+) points?( with scores)?", found["head"])
+    shape = (int(points[1]), 3 if points[2] else 2) if points else ()
+    kind = [*BOX.descr, ("points", np.float32, shape)] if points else ORIENTED if " OBB " in found["head"] else BOX
     array = np.empty(len(found["boxes"]), kind)
     for one, box in zip(array, found["boxes"]):
         for name in one.dtype.names:

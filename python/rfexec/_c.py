@@ -35,6 +35,7 @@ class OpenOptions(ctypes.Structure):
         ("int8", c_int),
         ("dequantize", c_int),
         ("join_heads", c_int),
+        ("head_file", c_char_p),
     ]
 
 
@@ -112,6 +113,11 @@ class ResultFile(ctypes.Structure):
         ("overlap", c_double),
         ("most_boxes", c_int64),
         ("distance", c_int64),
+        ("within", c_char_p),
+        ("bins", c_int64),
+        ("bins_low", c_double),
+        ("bins_high", c_double),
+        ("simplify", c_double),
     ]
 
 

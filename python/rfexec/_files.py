@@ -56,10 +56,15 @@ class File:
         iou: of two boxes whose intersection is a larger share of their union, the one of the lower score
             is dropped.
         agnostic: True: boxes of different classes suppress each other too.
-        head: the form of the detector's output, such as "yolov8"; None: the one that its shape fits.
+        head: the form of the detector's output, such as "yolov8"; None: the one that its shape fits. Only
+            Network.boxes takes a head file.
         max_boxes: candidates that are held at most; 0: 100,000.
         distance: of points: each is the largest value of 2 distance + 1 rows and columns of the map around
             it, and the first of equal ones; 0: 1.
+        within: of summaries: a GeoJSON file of polygons in which pixels are counted once more.
+        bins: of summaries: (n, lowest, highest): a histogram of the values with n bins.
+        simplify: of regions in .geojson: polygons have fewer points, at most so many pixels of the map from
+            the exact ones, up to 0.7; neighbours keep their common edges. 0: they are exact.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -85,6 +90,9 @@ class File:
     head: Optional[str] = None
     max_boxes: int = 0
     distance: int = 0
+    within: Union[None, str, os.PathLike[str]] = None
+    bins: Optional[tuple[int, float, float]] = None
+    simplify: float = 0.0
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -157,6 +165,14 @@ def _fill_answers(at: Any, file: File) -> Any:
     at.score, at.overlap, at.agnostic = float(file.score), float(file.iou), int(file.agnostic)
     at.head, at.most_boxes = _word(file.head, "head"), c_number(file.max_boxes, "max_boxes")
     at.distance = c_number(file.distance, "distance")
+    if file.within is not None:
+        at.within = c_name(file.within, "within")
+    if file.bins is not None:
+        if len(file.bins) != 3 or file.bins[0] < 1:
+            raise UsageError(f"bins is {file.bins}: (number, lowest, highest)")
+        at.bins = c_number(file.bins[0], "bins")
+        at.bins_low, at.bins_high = map(float, file.bins[1:])
+    at.simplify = float(file.simplify)
     return kept
 
 

@@ -137,6 +137,7 @@ class Network(Held):
         int8: str = "ort",
         dequantize: bool = False,
         join_heads: bool = False,
+        head_file: Optional[str] = None,
     ) -> None:
         self._handle = ctypes.c_void_p()
         self._runners: set[int] = set()  # handles that must be freed before the network's
@@ -151,7 +152,9 @@ class Network(Held):
             rows, columns = picture_size(image)[:2]
         self._options = open_options(conv, seed, pad_to, padding, int8, dequantize)
         self._options.join_heads = join_heads
-        self._joined: Optional[Network] = None  # see _with_joined_heads
+        if head_file is not None:
+            self._options.head_file = c_name(head_file, "head")
+        self._joined: Optional[tuple[Optional[str], Network]] = None  # see _with_joined_heads
         self._given = (conv, seed, pad_to, padding, None, int8, dequantize)
         self._origin = model if isinstance(model, Origin) else Origin(model)
         self.model = self._origin.shown
@@ -239,7 +242,7 @@ class Network(Held):
         if self._closed:
             return
         if self._joined is not None:
-            self._joined.close()
+            self._joined[1].close()
         if not self._bound:
             self._closed = True
             return
@@ -295,15 +298,17 @@ class Network(Held):
         self._probe()
         return self._outputs
 
-    def _with_joined_heads(self) -> Network:
-        """The same network with one more output, if its outputs are those of a detector's head."""
+    def _with_joined_heads(self, head_file: Optional[str] = None) -> Network:
+        """The same network with one more output, if its outputs are those of a detector's head. With a head
+        file, in place of the outputs that it names. The network of the last head is kept."""
         with self._binding:
             if self._closed:
                 raise UsageError("the network is closed")
-            if self._joined is None:
+            if self._joined is None or self._joined[0] != head_file:
                 size = (self._options.rows, self._options.columns) if self._bound else None
-                self._joined = Network(self._origin, size, *self._given, join_heads=True)
-            return self._joined
+                joined = Network(self._origin, size, *self._given, join_heads=True, head_file=head_file)
+                self._joined = (head_file, joined)
+            return self._joined[1]
 
     @contextlib.contextmanager
     def _busy(self, call: Call, owner: Optional[int] = None) -> Iterator[None]:
@@ -331,7 +336,7 @@ class Network(Held):
         if call is not None:
             call.stop()
         if self._joined is not None:
-            self._joined.cancel()
+            self._joined[1].cancel()
 
     def plan(
         self,
@@ -510,7 +515,7 @@ class Network(Held):
         score: float = 0.25,
         iou: float = 0.45,
         agnostic: bool = False,
-        head: Optional[str] = None,
+        head: Union[None, str, os.PathLike[str]] = None,
         max_boxes: int = 0,
         **run: Any,
     ) -> np.ndarray:
@@ -520,12 +525,14 @@ class Network(Held):
             image: as in run().
             output: the output that has the boxes; None: the only one, or all those of a head that has
                 several (YuNet, the RFB face detector).
-            score, iou, agnostic, head, max_boxes: as in File.
+            score, iou, agnostic, head, max_boxes: as in File; head may be a head file, "head.json", which
+                describes any other head (docs/answers.md).
             run: memory, threads and other arguments of run().
 
         Returns:
             An array with the fields box (left, top, right, bottom in pixels), score, label and index (of
-            the candidate in the output), by falling score; of a YuNet also points (5 of x, y). Of a head of
+            the candidate in the output), by falling score; of a YuNet also points (5 of x, y), with
+            head="yolov8-pose" those of the network (x, y and score). Of a head of
             boxes with an angle (yolov8-obb), corners (4 of x, y), centre, size (width, height) and angle
             (radians, clockwise) in place of box.
 
@@ -533,9 +540,15 @@ class Network(Held):
             As run(). RefusedError: the output is that of no known detector. BudgetError: there are more
             candidates than max_boxes.
         """
+        head = os.fspath(head) if head is not None else None
         file = {"score": score, "iou": iou, "agnostic": agnostic, "head": head, "max_boxes": max_boxes}
         network = self
-        if output is None and len(self.outputs) > 1:
+        if head is not None and head.lower().endswith(".json"):
+            if output is not None:
+                raise UsageError("output and a head file: the file names the outputs")
+            network = self._with_joined_heads(os.path.abspath(head))
+            output = network.outputs[-1].name
+        elif output is None and len(self.outputs) > 1:
             joined = self._with_joined_heads()
             if len(joined.outputs) > len(self.outputs):
                 network, output = joined, joined.outputs[-1].name
@@ -553,6 +566,7 @@ class Network(Held):
         classes: Union[None, str, os.PathLike[str]] = None,
         coordinates: str = "auto",
         answer_memory: int = 0,
+        simplify: float = 0.0,
         **run: Any,
     ) -> dict[str, Any]:
         """Runs the network on one image and returns the connected regions of a map.
@@ -560,7 +574,8 @@ class Network(Held):
         Args:
             image: as in run().
             output: the map; None: the only output.
-            threshold, corners, all_labels, min_area, classes, coordinates, answer_memory: as in File.
+            threshold, corners, all_labels, min_area, classes, coordinates, answer_memory, simplify: as in
+                File.
             run: memory, threads and other arguments of run().
 
         Returns:
@@ -572,6 +587,7 @@ class Network(Held):
         """
         file: dict[str, Any] = {"threshold": threshold, "corners": corners, "all_labels": all_labels}
         file.update(min_area=min_area, classes=classes, coordinates=coordinates, answer_memory=answer_memory)
+        file.update(simplify=simplify)
         return answers.regions(self, image, output, file, run)
 
     def points(
@@ -610,6 +626,8 @@ class Network(Held):
         threshold: Union[None, float, Sequence[float]] = None,
         classes: Union[None, str, os.PathLike[str]] = None,
         coordinates: str = "auto",
+        within: Union[None, str, os.PathLike[str]] = None,
+        bins: Optional[tuple[int, float, float]] = None,
         **run: Any,
     ) -> dict[str, Any]:
         """Runs the network on one image and counts the pixels of each class of a map.
@@ -617,18 +635,19 @@ class Network(Held):
         Args:
             image: as in run().
             output: the map; None: the only output.
-            threshold, classes, coordinates: as in File.
+            threshold, classes, coordinates, within, bins: as in File.
             run: memory, threads and other arguments of run().
 
         Returns:
             A dict with pixels and area of the map, and in classes a dict for each class with label, pixels,
-            area, share, and smallest, largest and mean value (docs/points.md). Values that are not finite
-            are None.
+            area, share, and smallest, largest and mean value (docs/points.md). With bins also a histogram,
+            and with within the same of each area, in areas. Values that are not finite are None.
 
         Raises:
             As run(). RefusedError: a map of more than 65,536 different labels.
         """
-        file = {"threshold": threshold, "classes": classes, "coordinates": coordinates}
+        file: dict[str, Any] = {"threshold": threshold, "classes": classes, "coordinates": coordinates}
+        file.update(within=within, bins=bins)
         return answers.summary(self, image, output, file, run)
 
     def bands(

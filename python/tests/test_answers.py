@@ -123,6 +123,38 @@ def test_outputs_of_a_head_are_joined(program, tmp_path, size):
         net.boxes("synthetic:96x160")
 
 
+def test_key_points(program, tmp_path):
+    rng, channels = np.random.default_rng(2), 4 + 1 + 3 * 3
+    kernel = rng.uniform(-1, 1, (channels, 3, 1, 1)).astype(np.float32)
+    kernel[4] = 0.2  # the score, below 1
+    weights = [
+        onnx.numpy_helper.from_array(kernel, "k"),
+        onnx.numpy_helper.from_array(np.array([1, channels, -1]), "s"),
+    ]
+    nodes = [
+        onnx.helper.make_node("Conv", ["image", "k"], ["cells"], strides=[8, 8]),
+        onnx.helper.make_node("Reshape", ["cells", "s"], ["boxes"]),
+    ]
+    image, boxes = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in (("image", [1, 3, "h", "w"]), ("boxes", None))
+    )
+    graph = onnx.helper.make_graph(nodes, "pose", [image], [boxes], weights)
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8),
+        tmp_path / "pose.onnx",
+    )
+    net, head = rfexec.open(tmp_path / "pose.onnx", (96, 160)), "yolov8-pose"
+    found = net.boxes("synthetic:96x160", head=head)
+    program("run", tmp_path / "pose.onnx", "synthetic:96x160", "--head", head, "--boxes", tmp_path / "p.json")
+    wanted = json.loads((tmp_path / "p.json").read_text())["boxes"]
+    assert found["points"].shape == (len(wanted), 3, 3) and len(wanted) > 5
+    assert (found["points"] == np.array([box["points"] for box in wanted], np.float32)).all()
+    assert net.boxes("synthetic:96x160", head=head, score=1.0)["points"].shape == (0, 3, 3)
+    with pytest.raises(rfexec.RefusedError, match="prototypes of a second output"):
+        rfexec.open("yolov8n", (96, 160)).boxes("synthetic:96x160", head="yolov8-seg")
+
+
 def is_peak(map, y, x, distance):
     near = map[max(0, y - distance) : y + distance + 1, max(0, x - distance) : x + distance + 1]
     return near.max() == map[y, x]
@@ -178,3 +210,78 @@ def test_refusals():
         detector.boxes(random_image(96, 96), iou=2.0)
     with pytest.raises(rfexec.UsageError, match="answers"):
         detector.run(random_image(96, 96), output=rfexec.File("no.npy", score=0.5))
+
+
+def test_boxes_for_other_programs(program, tmp_path):
+    net = rfexec.open("yolov8n", (160, 192))
+    found = net.boxes("synthetic:160x192")
+    program("run", "yolov8n", "synthetic:160x192", "--boxes", tmp_path / "b.coco.json")
+    wanted = json.loads((tmp_path / "b.coco.json").read_text())
+    coco = rfexec.to_coco(found, image_id=7)
+    assert len(coco) == len(wanted) > 5
+    for mine, theirs in zip(coco, wanted):
+        assert mine["image_id"] == 7 and mine["category_id"] == theirs["category_id"]
+        assert np.float32(mine["score"]) == np.float32(theirs["score"])
+        assert np.allclose(mine["bbox"], theirs["bbox"], rtol=1e-6, atol=0)
+    json.dumps(coco)
+    arrays = rfexec.to_supervision(found)
+    assert arrays["xyxy"].shape == (len(found), 4) and arrays["xyxy"].dtype == np.float32
+    assert (arrays["xyxy"] == found["box"]).all() and (arrays["confidence"] == found["score"]).all()
+    assert (arrays["class_id"] == found["label"]).all()
+    none = rfexec.to_supervision(found[:0])
+    assert none["xyxy"].shape == (0, 4) and rfexec.to_coco(found[:0]) == []
+    with pytest.raises(rfexec.UsageError, match="Network.boxes"):
+        rfexec.to_coco(np.zeros((3, 4)))
+
+
+HEAD = {"outputs": [{"names": ["output0"], "axes": "v n", "values": ["box", "scores"]}], "decode": "centre"}
+
+
+def test_head_files(program, tmp_path):
+    head = tmp_path / "head.json"
+    head.write_text(json.dumps(HEAD))
+    program("run", "yolov8n", "synthetic:160x192", "--boxes", tmp_path / "b.json", "--head", head)
+    wanted = json.loads((tmp_path / "b.json").read_text())["boxes"]
+    net = rfexec.open("yolov8n", (160, 192))
+    found = net.boxes("synthetic:160x192", head=head, memory="64MiB")
+    assert found["index"].tolist() == [b["index"] for b in wanted] and len(wanted) > 5
+    assert (found["box"] == np.float32([b["box"] for b in wanted])).all()
+    assert (net.boxes("synthetic:160x192")["box"] == found["box"]).all()  # the head that rfexec knows
+    clipped = tmp_path / "clip.json"
+    clipped.write_text(json.dumps({**HEAD, "clip": True}))
+    inside = net.boxes("synthetic:160x192", head=str(clipped))["box"]
+    assert inside.min() >= 0 and inside[:, 2].max() <= 192 and inside[:, 3].max() <= 160
+    clipped.write_text("{}")
+    with pytest.raises(rfexec.RefusedError, match="clip.json"):
+        rfexec.open("yolov8n", (160, 192)).boxes("synthetic:160x192", head=clipped)
+    with pytest.raises(rfexec.UsageError, match="names the outputs"):
+        net.boxes("synthetic:160x192", "output0", head=head)
+    with pytest.raises(rfexec.UsageError, match="when the network is loaded"):
+        net.run("synthetic:160x192", output=rfexec.File(tmp_path / "no.json", head="head.json"))
+
+
+def test_areas_and_bins(program, tmp_path):
+    areas = tmp_path / "areas.geojson"
+    ring = [[0, 0], [200, 0], [200, 100], [0, 100], [0, 0]]
+    areas.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    program("run", MODEL, "synthetic:320x256", "--summary", tmp_path / "s.json", "--within", areas, "--bins", "5,0,1")
+    net = rfexec.open(MODEL, (320, 256))
+    found = net.summary("synthetic:320x256", within=areas, bins=(5, 0, 1), memory="64MiB")
+    assert found == json.loads((tmp_path / "s.json").read_text())
+    assert len(found["within"]) == 1 and len(found["bins"]) == 6
+    for wrong in ((0, 0, 1), (5, 1, 1), (70000, 0, 1), (5, 0, float("inf"))):
+        with pytest.raises(rfexec.UsageError, match="bins"):
+            net.summary("synthetic:320x256", bins=wrong)
+    with pytest.raises(rfexec.SystemFailure, match="none.geojson"):
+        net.summary("synthetic:320x256", within=tmp_path / "none.geojson")
+
+
+def test_simplified_regions(program, tmp_path):
+    options = ("--threshold", "0.02", "--simplify", "0.5")
+    program("run", MODEL, "synthetic:320x256", "--regions", tmp_path / "r.geojson", *options)
+    net = rfexec.open(MODEL, (320, 256))
+    found = net.regions("synthetic:320x256", threshold=0.02, simplify=0.5)
+    assert found == json.loads((tmp_path / "r.geojson").read_text())
+    assert found != net.regions("synthetic:320x256", threshold=0.02)
+    with pytest.raises(rfexec.UsageError, match="0 to 0.7"):
+        net.regions("synthetic:320x256", threshold=0.02, simplify=0.8)

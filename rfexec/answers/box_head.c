@@ -35,6 +35,8 @@ struct form {
         named; /* never recognised by shape, and the output has the `fixed` channels, one class's */
     score_fn *score;
     corners_fn *corners;
+    int behind; /* numbers of what is behind the classes: 2 or 3 of a point, 1 of a coefficient;
+                   such a form is never recognised by shape. 0: nothing that is used */
     int angles; /* channels behind those of the classes: the angle; 1: not recognised by shape */
 };
 
@@ -186,20 +188,29 @@ static void corners_of_rfb(const struct rfx_box_head *head, const float *channel
 static const struct form forms[RFX_BOX_FORM_COUNT] = {
     [RFX_BOX_FORM_YOLOV8] = {"YOLOv8", "yolov8 yolov9 yolov11 yolo11 yolov12 yolo12",
                              "1 x (4 + classes) x candidates", 4, 1, true, 0, false, score_by_class,
-                             corners_of_centre, 0},
+                             corners_of_centre, 0, 0},
     [RFX_BOX_FORM_YOLOV5] = {"YOLOv5", "yolov5", "1 x candidates x (5 + classes)", 5, 3, false, 0,
-                             false, score_by_product, corners_of_centre, 0},
+                             false, score_by_product, corners_of_centre, 0, 0},
     [RFX_BOX_FORM_YOLOV7] = {"YOLOv7", "yolov7", "1 x candidates x (5 + classes)", 5, 3, false, 0,
-                             false, score_of_yolov7, corners_of_centre, 0},
+                             false, score_of_yolov7, corners_of_centre, 0, 0},
     [RFX_BOX_FORM_YOLOX] = {"YOLOX", "yolox", "1 x candidates x (5 + classes)", 5, 1, false, 0,
-                            false, score_of_yolox, corners_of_centre, 0},
+                            false, score_of_yolox, corners_of_centre, 0, 0},
     [RFX_BOX_FORM_YOLOV10] = {"end-to-end", "yolov10 yolo26 end-to-end", "1 x boxes x 6", 6, 0,
-                              false, 0, false, score_in_row, corners_as_written, 0},
+                              false, 0, false, score_in_row, corners_as_written, 0, 0},
     [RFX_BOX_FORM_YUNET] = {"YuNet", "yunet", "1 x cells of strides 8, 16 and 32 x 16",
                             YUNET_CHANNELS, 1, false, RFX_BOX_POINTS, true, score_of_yunet,
-                            corners_of_yunet, 0},
+                            corners_of_yunet, 0, 0},
     [RFX_BOX_FORM_RFB] = {"RFB", "rfb", "1 x candidates x 6, of an image of known size",
-                          RFB_CHANNELS, 1, false, 0, true, score_of_rfb, corners_of_rfb, 0},
+                          RFB_CHANNELS, 1, false, 0, true, score_of_rfb, corners_of_rfb, 0, 0},
+    [RFX_BOX_FORM_POSE] = {"YOLOv8", "yolov8-pose yolov11-pose yolo11-pose",
+                           "1 x (4 + classes + 3 points) x candidates", 4, 1, true, 0, false,
+                           score_by_class, corners_of_centre, 3, 0},
+    [RFX_BOX_FORM_POSE_XY] = {"YOLOv8", "yolov8-pose-xy yolov11-pose-xy yolo11-pose-xy",
+                              "1 x (4 + classes + 2 points) x candidates", 4, 1, true, 0, false,
+                              score_by_class, corners_of_centre, 2, 0},
+    [RFX_BOX_FORM_SEG] = {"YOLOv8", "yolov8-seg yolov9-seg yolov11-seg yolo11-seg",
+                          "1 x (4 + classes + coefficients) x candidates", 4, 1, true, 0, false,
+                          score_by_class, corners_of_centre, 1, 0},
     [RFX_BOX_FORM_YOLOV8_OBB] = {.title = "YOLOv8 OBB",
                                  .names = "yolov8-obb yolov9-obb yolov11-obb yolo11-obb "
                                           "yolov12-obb yolo12-obb",
@@ -211,7 +222,7 @@ static const struct form forms[RFX_BOX_FORM_COUNT] = {
                                  .corners = corners_of_centre,
                                  .angles = 1},
 };
-_Static_assert(sizeof forms / sizeof *forms == 8, "a row for each form");
+_Static_assert(sizeof forms / sizeof *forms == 11, "a row for each form");
 
 /* ---- candidates ---- */
 
@@ -225,11 +236,13 @@ bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, i
     return true;
 }
 
-void rfx_box_head_points(const struct rfx_box_head *head, const float *channels, int64_t index,
-                         float points[2 * RFX_BOX_POINTS]) {
+const float *rfx_box_head_numbers(const struct rfx_box_head *head, const float *channels,
+                                  int64_t index, float points[2 * RFX_BOX_POINTS]) {
+    if (head->form != RFX_BOX_FORM_YUNET) return channels + forms[head->form].fixed + head->classes;
     struct cell cell = yunet_cell(head, index);
     for (int i = 0; i < 2 * head->points; i++)
         points[i] = (channels[YUNET_POINTS + i] + cell.at[i % 2]) * cell.stride;
+    return points;
 }
 
 struct rfx_oriented_box rfx_box_head_orient(const struct rfx_box_head *head, const float *channels,
@@ -251,6 +264,7 @@ void rfx_box_head_describe(const struct rfx_detector *detector, struct rfx_box_h
                                   .classes = classes,
                                   .suppress = true,
                                   .points = points ? RFX_BOX_POINTS : 0,
+                                  .point_values = 2,
                                   .image_h = detector->image_h,
                                   .image_w = detector->image_w,
                                   .detector = detector};
@@ -316,12 +330,27 @@ static bool is_counted(const struct rfx_box_output *output, int axis) {
 
 static int64_t fewest_channels(const struct form *form, int64_t classes) {
     if (form->per_cell == 0 || form->named) return form->fixed;
-    return form->fixed + rfx_max_i64(classes, 1) + form->angles;
+    return form->fixed + rfx_max_i64(classes, 1) + form->behind + form->angles;
+}
+
+/* Returns the classes of so many channels, of a form with numbers behind the classes. */
+static int64_t classes_before(const struct form *form, int64_t channels, int64_t known) {
+    if (known > 0 || form->behind > 1) return rfx_max_i64(known, 1);
+    return channels - form->fixed - RFX_BOX_USUAL_COEFFICIENTS;
+}
+
+/* Whether what is behind the classes are whole points, or coefficients, and not too many. */
+static bool holds_numbers(const struct form *form, int64_t channels, int64_t known) {
+    int64_t classes = classes_before(form, channels, known);
+    int64_t numbers = channels - form->fixed - classes;
+    return classes > 0 && numbers > 0 && numbers <= RFX_BOX_MOST_EXTRAS &&
+           numbers % form->behind == 0;
 }
 
 /* Whether the channels of the form can be those of `axis`, whatever their number of candidates. */
 static bool holds_channels(const struct form *form, const struct rfx_box_output *output, int axis) {
     if (form->named && output->dims[axis] != form->fixed) return false;
+    if (form->behind > 0 && !holds_numbers(form, output->dims[axis], output->classes)) return false;
     return (axis == 2 || form->either_axis) && output->dims[axis] <= INT32_MAX &&
            output->dims[axis] >= fewest_channels(form, output->classes);
 }
@@ -335,7 +364,8 @@ static bool fits(enum rfx_box_form which, const struct rfx_box_output *output, i
     const struct form *form = &forms[which];
     int64_t channels = output->dims[axis], n = output->dims[3 - axis];
     bool counted = is_counted(output, 1) || is_counted(output, 2);
-    if (form->named || form->angles > 0 || !holds_channels(form, output, axis)) return false;
+    if (form->named || form->behind > 0 || form->angles > 0 || !holds_channels(form, output, axis))
+        return false;
     if (which == RFX_BOX_FORM_YOLOV10)
         return channels == form->fixed && (looks_chosen(output) || (!counted && n > channels));
     if (counted ? levels_of(output, n, form->per_cell) == 0 : n <= channels || looks_chosen(output))
@@ -353,7 +383,13 @@ static void write_words(const struct form *form, const struct rfx_box_output *ou
     char levels[32] = "", others[48] = "";
     int n_levels = levels_of(output, head->candidates, form->per_cell);
     int64_t further = form->named ? 0 : head->channels - form->fixed - head->classes - form->angles;
-    if (form->points > 0) (void)snprintf(others, sizeof others, ", %d points", form->points);
+    if (form->behind > 0) further = 0;
+    if (head->points > 0)
+        (void)snprintf(others, sizeof others, ", %d point%s%s", head->points,
+                       head->points == 1 ? "" : "s", head->point_values == 3 ? " with scores" : "");
+    if (head->coefficients > 0)
+        (void)snprintf(others, sizeof others, ", masks of %d prototype%s", head->coefficients,
+                       head->coefficients == 1 ? "" : "s");
     if (n_levels > 0) (void)snprintf(levels, sizeof levels, ", %d levels", n_levels);
     if (further > 0)
         (void)snprintf(others, sizeof others, ", %lld further channel%s not used",
@@ -366,6 +402,18 @@ static void write_words(const struct form *form, const struct rfx_box_output *ou
                        (long long)head->classes, head->classes == 1 ? "" : "es", levels, others);
 }
 
+/* Sets the classes and what is behind them. */
+static void set_numbers(const struct form *form, int64_t known, struct rfx_box_head *head) {
+    head->classes = classes_before(form, head->channels, known);
+    int numbers = (int)(head->channels - form->fixed - head->classes);
+    if (form->behind == 1) {
+        head->coefficients = numbers;
+    } else {
+        head->points = numbers / form->behind;
+        head->point_values = form->behind;
+    }
+}
+
 static void set_head(enum rfx_box_form which, const struct rfx_box_output *output, int axis,
                      struct rfx_box_head *head) {
     const struct form *form = &forms[which];
@@ -376,10 +424,13 @@ static void set_head(enum rfx_box_form which, const struct rfx_box_output *outpu
                                  .suppress = form->per_cell != 0,
                                  .oriented = form->angles > 0,
                                  .points = form->points,
+                                 .point_values = 2,
                                  .image_h = output->image_h,
                                  .image_w = output->image_w};
     if (form->named)
         found.classes = 1;
+    else if (form->behind > 0)
+        set_numbers(form, output->classes, &found);
     else if (form->per_cell != 0)
         found.classes =
             output->classes > 0 ? output->classes : found.channels - form->fixed - form->angles;
@@ -470,7 +521,9 @@ enum rfx_status rfx_box_head_find(const struct rfx_box_output *output, struct rf
                                   struct rfx_error *err) {
     char shape[LIST];
     write_shape(output, shape);
-    if (output->rank != 3 || output->dims[0] != 1 || output->dims[1] < 1 || output->dims[2] < 1)
+    bool empty = output->name != NULL && output->rank == 3 && output->dims[1] == 0; /* no boxes */
+    if (output->rank != 3 || output->dims[0] != 1 || (output->dims[1] < 1 && !empty) ||
+        output->dims[2] < 1)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "boxes: the output has the shape %s; heads of detectors have three "
                         "dimensions, the first of which is 1",

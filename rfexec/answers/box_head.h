@@ -11,6 +11,9 @@
  *   yolov10            1 x boxes x 6                       Ultralytics, end-to-end output
  *   yunet              1 x cells x 16                      OpenCV, FaceDetectorYN
  *   rfb                1 x candidates x 6                  Ultra-Light-Fast-Generic-Face-Detector
+ *   yolov8-pose        1 x (4 + classes + 3 points) x candidates    as yolov8
+ *   yolov8-pose-xy     1 x (4 + classes + 2 points) x candidates    as yolov8
+ *   yolov8-seg         1 x (4 + classes + coefficients) x candidates    as yolov8
  *   yolov8-obb         1 x (4 + classes + 1) x candidates  Ultralytics, rotated boxes
  *
  * The channels of the first four are centre x, centre y, width and height in pixels of the
@@ -25,6 +28,12 @@
  * The channels of rfb are the scores of background and face, then left, top, right and bottom as
  * shares of the image's width and height.
  *
+ * The -pose and -seg heads have the channels of yolov8, then x, y and score of each key point, x
+ * and y alone, or the coefficients of the box's mask (box_masks.h). Points are in pixels of the
+ * network's input and are written as they are. Unless the number of classes is known, -pose has one
+ * class and -seg 32 coefficients. They are never recognised by shape, which cannot tell classes
+ * from what is behind them.
+ *
  * yolov8-obb is yolov8 with the angle of the box in radians as the last channel (oriented_boxes.h).
  * It looks like yolov8 with one class more, so it is never recognised by shape.
  *
@@ -38,7 +47,9 @@
 #include "rfexec/answers/oriented_boxes.h"
 #include "rfexec/output/detector.h"
 
-enum { RFX_BOX_POINTS = 5 }; /* most landmarks of a box */
+enum { RFX_BOX_POINTS = 5 };              /* landmarks of faces */
+enum { RFX_BOX_MOST_EXTRAS = 4096 };      /* most numbers of key points or coefficients of a box */
+enum { RFX_BOX_USUAL_COEFFICIENTS = 32 }; /* of a -seg head whose number of classes is not known */
 
 enum rfx_box_form {
     RFX_BOX_FORM_YOLOV8,
@@ -48,6 +59,9 @@ enum rfx_box_form {
     RFX_BOX_FORM_YOLOV10,
     RFX_BOX_FORM_YUNET,
     RFX_BOX_FORM_RFB,
+    RFX_BOX_FORM_POSE,
+    RFX_BOX_FORM_POSE_XY,
+    RFX_BOX_FORM_SEG,
     RFX_BOX_FORM_YOLOV8_OBB,
     RFX_BOX_FORM_COUNT
 };
@@ -69,7 +83,9 @@ struct rfx_box_head {
     int64_t classes;          /* 0: the form does not tell (yolov10) */
     bool suppress;            /* false: the network has suppressed already */
     bool oriented;            /* boxes have an angle */
-    int points;               /* landmarks of a box */
+    int points;               /* landmarks or key points of a box */
+    int point_values;         /* of each: 2 (x, y) or 3 (x, y, score) */
+    int coefficients;         /* of the mask of a box; 0: boxes have no masks */
     int64_t image_h, image_w; /* of the network's input, padding included; 0: not known */
     /* A head that a file describes, whose candidates detector_boxes.h decodes; NULL: a form. Its
      * `candidates` are the cells, its `channels` the values of a cell. */
@@ -105,10 +121,17 @@ void rfx_box_head_describe(const struct rfx_detector *detector, struct rfx_box_h
 bool rfx_box_head_take(const struct rfx_box_head *head, const float *channels, int64_t index,
                        float threshold, struct rfx_box *box);
 
-/* Sets the landmarks of a candidate, x and y of each, in pixels of the network's input: (distance +
- * column or row) * stride, each operation rounded to float32. For heads that have them. */
-void rfx_box_head_points(const struct rfx_box_head *head, const float *channels, int64_t index,
-                         float points[2 * RFX_BOX_POINTS]);
+/* Returns how many numbers of a candidate are kept besides its box: those of its points, or the
+ * coefficients of its mask. */
+static inline int64_t rfx_box_head_extras(const struct rfx_box_head *head) {
+    return (int64_t)head->points * head->point_values + head->coefficients;
+}
+
+/* Returns these numbers, of a head that has them. Landmarks of yunet are computed into `points`:
+ * (distance + column or row) * stride, each operation rounded to float32. Others are returned in
+ * `channels`. */
+const float *rfx_box_head_numbers(const struct rfx_box_head *head, const float *channels,
+                                  int64_t index, float points[2 * RFX_BOX_POINTS]);
 
 /* Returns a candidate that rfx_box_head_take has taken as a box with an angle: the channels as they
  * are. For heads whose boxes have one. */

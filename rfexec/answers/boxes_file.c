@@ -6,10 +6,13 @@
 #include <strings.h>
 
 #include "rfexec/answers/answer_text.h"
+#include "rfexec/answers/box_extras.h"
 #include "rfexec/answers/box_head.h"
-#include "rfexec/answers/box_points.h"
+#include "rfexec/answers/box_masks.h"
 #include "rfexec/answers/detector_boxes.h"
+#include "rfexec/answers/mask_text.h"
 #include "rfexec/answers/oriented_text.h"
+#include "rfexec/output/head_file.h"
 
 struct rfx_boxes_file {
     struct rfx_memory *mem;
@@ -19,7 +22,9 @@ struct rfx_boxes_file {
     enum rfx_answer_form form;
     struct rfx_boxes *boxes;
     struct rfx_oriented_boxes *oriented; /* instead of `boxes`, if the head's boxes have an angle */
-    struct rfx_box_points *points;       /* NULL: the head has no landmarks */
+    struct rfx_box_extras *extras;       /* points or coefficients; NULL: the file has none */
+    struct rfx_box_masks *masks;         /* NULL: the file has none */
+    int prototypes;                      /* output of which the masks are made; -1: none */
     float *channels;                     /* of one candidate */
     float least;                         /* of rfx_detector_least, for a described head */
     bool own_pixels;                     /* coordinates are the network's own numbers */
@@ -72,6 +77,34 @@ static int64_t most_of(const struct rfx_answer_options *options) {
     return options->most_boxes > 0 ? options->most_boxes : RFX_ANSWER_BOXES;
 }
 
+/* Whether the file has the masks of boxes: CSV has none. */
+static bool has_masks(const struct rfx_output_format *format, const struct rfx_box_head *head) {
+    return head->coefficients > 0 && format->kind != &rfx_output_csv &&
+           format->kind != &rfx_output_boxes_csv;
+}
+
+/* Returns how many numbers of a candidate the file needs besides its box. */
+static int64_t extras_of(const struct rfx_output_format *format, const struct rfx_box_head *head) {
+    return head->coefficients > 0 && !has_masks(format, head) ? 0 : rfx_box_head_extras(head);
+}
+
+static enum rfx_status check_prototypes(const struct rfx_output_format *format,
+                                        const struct rfx_box_head *head, const char *path,
+                                        struct rfx_error *err) {
+    const struct rfx_answer_prototypes *of = &format->prototypes;
+    if (!of->known)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: boxes: masks are made of the prototypes of a second output, a map of "
+                        "a pixel for each %d x %d of the image, which only 'run' with --boxes or "
+                        "--list has; .csv files have boxes without masks",
+                        path, RFX_ANSWER_PROTOTYPE_STRIDE, RFX_ANSWER_PROTOTYPE_STRIDE);
+    if (of->map.c == head->coefficients) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "%s: boxes: the head has %d coefficients of masks, and output %d has %" PRId64
+                    " prototypes: give the number of classes (--class-count)",
+                    path, head->coefficients, of->output + 1, of->map.c);
+}
+
 enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
                                      const struct rfx_tensor *tensor, const char *path,
                                      struct rfx_error *err) {
@@ -81,6 +114,11 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: boxes may overlap by a share of 0 to 1, not %g", path, overlap);
     const char *joined = format->stored.head, *asked = format->answer.head;
+    if (asked != NULL && rfx_head_is_file(asked) && format->stored.detector == NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: boxes: no head file has joined this output; '%.100s' must be given "
+                        "when the network is loaded",
+                        path, asked);
     if (joined != NULL && asked != NULL && format->stored.detector == NULL &&
         strcasecmp(joined, asked) != 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -88,6 +126,8 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
                         joined, asked);
     enum rfx_status status = find_head(format, tensor, &head, err);
     if (status != RFX_OK) return rfx_fail_within(err, status, "%s", path);
+    if (has_masks(format, &head)) status = check_prototypes(format, &head, path, err);
+    if (status != RFX_OK) return status;
     const struct rfx_answer_cells *cells = &format->cells;
     if (is_whole(&head, cells->channels) ||
         has_candidates(&head, cells->channels, cells->channel_step))
@@ -105,8 +145,15 @@ size_t rfx_boxes_file_bytes(const struct rfx_output_format *format,
     int64_t most = most_of(&format->answer);
     struct rfx_box_head head;
     if (find_head(format, tensor, &head, NULL) != RFX_OK) return 0; /* opening the file will fail */
-    return (head.points > 0 ? rfx_box_points_bytes(most) : 0) + sizeof(struct rfx_boxes_file) +
-           rfx_answer_text_bytes(&format->answer) + (size_t)head.channels * sizeof(float) +
+    int64_t extras = extras_of(format, &head);
+    size_t bytes = extras > 0 ? rfx_box_extras_bytes(most, extras) : 0;
+    if (has_masks(format, &head)) {
+        bytes += rfx_box_masks_bytes(&format->prototypes);
+        if (format->kind == &rfx_output_geojson || format->kind == &rfx_output_boxes_geojson)
+            bytes += rfx_mask_polygon_bytes(&format->prototypes, format->answer.most_bytes);
+    }
+    return bytes + sizeof(struct rfx_boxes_file) + rfx_answer_text_bytes(&format->answer) +
+           (size_t)head.channels * sizeof(float) +
            (head.oriented ? rfx_oriented_boxes_bytes(most) : rfx_boxes_bytes(most));
 }
 
@@ -117,6 +164,7 @@ enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
     struct rfx_boxes_file *file = rfx_memory_calloc(mem, 1, sizeof *file);
     if (file == NULL) return rfx_memory_fail(mem, path, sizeof *file, err);
     file->mem = mem;
+    file->prototypes = format->prototypes.known ? format->prototypes.output : -1;
     file->options = format->answer;
     file->options.head = file->options.names = NULL;
     file->options.thresholds = NULL;
@@ -133,8 +181,11 @@ enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
         status = rfx_oriented_boxes_create(mem, most_of(&format->answer), &file->oriented, err);
     if (status == RFX_OK && !file->head.oriented)
         status = rfx_boxes_create(mem, most_of(&format->answer), &file->boxes, err);
-    if (status == RFX_OK && file->head.points > 0)
-        status = rfx_box_points_create(mem, most_of(&format->answer), &file->points, err);
+    int64_t extras = extras_of(format, &file->head);
+    if (status == RFX_OK && extras > 0)
+        status = rfx_box_extras_create(mem, most_of(&format->answer), extras, &file->extras, err);
+    if (status == RFX_OK && has_masks(format, &file->head))
+        status = rfx_box_masks_create(mem, path, &format->prototypes, &file->masks, err);
     if (status == RFX_OK) {
         file->channels = rfx_memory_alloc(mem, bytes);
         if (file->channels == NULL) status = rfx_memory_fail(mem, "a candidate", bytes, err);
@@ -147,11 +198,11 @@ enum rfx_status rfx_boxes_file_open(struct rfx_memory *mem, const char *path,
     return RFX_OK;
 }
 
-static enum rfx_status add_box(void *context, const struct rfx_box *box, const float *points,
+static enum rfx_status add_box(void *context, const struct rfx_box *box, const float *numbers,
                                struct rfx_error *err) {
     struct rfx_boxes_file *file = context;
     enum rfx_status status = rfx_boxes_add(file->boxes, box, err);
-    if (status == RFX_OK && points != NULL) rfx_box_points_add(file->points, box->index, points);
+    if (status == RFX_OK && numbers != NULL) rfx_box_extras_add(file->extras, box->index, numbers);
     return status;
 }
 
@@ -169,8 +220,8 @@ static enum rfx_status take_one(struct rfx_boxes_file *file, const float *channe
         const struct rfx_oriented_box oriented = rfx_box_head_orient(head, channels, &box);
         return rfx_oriented_boxes_add(file->oriented, &oriented, err);
     }
-    if (head->points > 0) rfx_box_head_points(head, channels, index, points);
-    return add_box(file, &box, head->points > 0 ? points : NULL, err);
+    if (file->extras == NULL) return add_box(file, &box, NULL, err);
+    return add_box(file, &box, rfx_box_head_numbers(head, channels, index, points), err);
 }
 
 /* Takes the candidates of a whole output in ONNX order. */
@@ -196,6 +247,8 @@ enum rfx_status rfx_boxes_file_take(struct rfx_boxes_file *file, const struct rf
     const struct rfx_box_head *head = &file->head;
     int64_t channel, candidate;
     enum rfx_status status = RFX_OK;
+    if (end->output == file->prototypes)
+        return file->masks != NULL ? rfx_box_masks_take(file->masks, rect, view, err) : RFX_OK;
     if (!has_candidates(head, end->channels, end->at.channel_step)) {
         if (is_whole(head, end->channels)) return take_whole(file, view, err);
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -230,19 +283,37 @@ static void put_corners(struct rfx_boxes_file *file, const struct rfx_box *box) 
     put_corner(file, box->corner[2], box->corner[3]);
 }
 
-/* Appends the landmarks of a box, each between `begin` and `end`, with `between` between them. */
+/* Returns the points of a box, or the coefficients of its mask. */
+static const float *numbers_of(const struct rfx_boxes_file *file, const struct rfx_box *box) {
+    return rfx_box_extras_find(file->extras, box->index);
+}
+
+/* Appends the points of a box, each between `begin` and `end`, with `between` between them. */
 static void put_points(struct rfx_boxes_file *file, const struct rfx_box *box, const char *begin,
                        const char *between, const char *end) {
-    const float *points = rfx_box_points_find(file->points, box->index);
-    for (int i = 0; points != NULL && i < RFX_BOX_POINTS; i++) {
+    const float *point = numbers_of(file, box);
+    for (int i = 0; i < file->head.points; i++, point += file->head.point_values) {
         rfx_answer_put(&file->text, "%s%s", i > 0 ? between : "", begin);
-        put_corner(file, points[2 * i], points[2 * i + 1]);
+        put_corner(file, point[0], point[1]);
+        if (file->head.point_values == 3) {
+            rfx_answer_put(&file->text, ",");
+            rfx_answer_float(&file->text, point[2]);
+        }
         rfx_answer_put(&file->text, "%s", end);
     }
 }
 
-static void put_json(struct rfx_boxes_file *file, const struct rfx_box *box, const char *name) {
+/* Appends the points of a box as COCO's results: x, y and the point's score, or 1, of each. */
+static void put_keypoints(struct rfx_boxes_file *file, const struct rfx_box *box) {
+    rfx_answer_put(&file->text, ",\"keypoints\":[");
+    put_points(file, box, "", ",", file->head.point_values == 3 ? "" : ",1");
+    rfx_answer_put(&file->text, "]");
+}
+
+static enum rfx_status put_json(struct rfx_boxes_file *file, const struct rfx_box *box,
+                                const char *name, struct rfx_error *err) {
     struct rfx_answer_text *text = &file->text;
+    enum rfx_status status = RFX_OK;
     rfx_answer_put(text, "{\"box\":[");
     put_corners(file, box);
     rfx_answer_put(text, "],\"score\":");
@@ -252,17 +323,24 @@ static void put_json(struct rfx_boxes_file *file, const struct rfx_box *box, con
         rfx_answer_put(text, ",\"name\":");
         rfx_answer_json_string(text, name);
     }
-    if (file->points != NULL) {
+    if (file->head.points > 0) {
         rfx_answer_put(text, ",\"points\":[");
         put_points(file, box, "[", ",", "]");
         rfx_answer_put(text, "]");
     }
+    if (file->masks != NULL) {
+        rfx_answer_put(text, ",\"mask\":");
+        status = rfx_mask_put_runs(text, file->masks, box, numbers_of(file, box), false, err);
+    }
     rfx_answer_put(text, ",\"index\":%" PRId64 "}", box->index);
+    return status;
 }
 
 /* COCO's boxes are left, top, width and height. */
-static void put_coco(struct rfx_boxes_file *file, const struct rfx_box *box) {
+static enum rfx_status put_coco(struct rfx_boxes_file *file, const struct rfx_box *box,
+                                struct rfx_error *err) {
     struct rfx_answer_text *text = &file->text;
+    enum rfx_status status = RFX_OK;
     const double w = (double)box->corner[2] - (double)box->corner[0],
                  h = (double)box->corner[3] - (double)box->corner[1];
     rfx_answer_put(text, "{\"image_id\":0,\"category_id\":%" PRId32 ",\"bbox\":[", box->label);
@@ -273,21 +351,39 @@ static void put_coco(struct rfx_boxes_file *file, const struct rfx_box *box) {
     rfx_answer_number(text, h);
     rfx_answer_put(text, "],\"score\":");
     rfx_answer_float(text, box->score);
+    if (file->head.points > 0) put_keypoints(file, box);
+    if (file->masks != NULL) {
+        rfx_answer_put(text, ",\"segmentation\":");
+        status = rfx_mask_put_runs(text, file->masks, box, numbers_of(file, box), true, err);
+    }
     rfx_answer_put(text, "}");
+    return status;
 }
 
-static void put_feature(struct rfx_boxes_file *file, const struct rfx_box *box, const char *name) {
+static void put_rectangle(struct rfx_boxes_file *file, const struct rfx_box *box) {
     static const int around[5][2] = {{0, 1}, {2, 1}, {2, 3}, {0, 3}, {0, 1}};
     struct rfx_answer_text *text = &file->text;
-    rfx_answer_put(text,
-                   "{\"type\":\"Feature\",\"geometry\":{\"type\":\"Polygon\",\"coordinates\":[[");
+    rfx_answer_put(text, "{\"type\":\"Polygon\",\"coordinates\":[[");
     for (int i = 0; i < 5; i++) {
         const int *corner = around[text->mirrored ? 4 - i : i];
         rfx_answer_put(text, i > 0 ? ",[" : "[");
         put_corner(file, box->corner[corner[0]], box->corner[corner[1]]);
         rfx_answer_put(text, "]");
     }
-    rfx_answer_put(text, "]]},\"properties\":{\"objectType\":\"detection\",\"label\":%" PRId32,
+    rfx_answer_put(text, "]]}");
+}
+
+static enum rfx_status put_feature(struct rfx_boxes_file *file, const struct rfx_box *box,
+                                   const char *name, struct rfx_error *err) {
+    struct rfx_answer_text *text = &file->text;
+    enum rfx_status status = RFX_OK;
+    rfx_answer_put(text, "{\"type\":\"Feature\",\"geometry\":");
+    if (file->masks == NULL)
+        put_rectangle(file, box);
+    else
+        status = rfx_mask_put_polygons(text, file->masks, box, numbers_of(file, box),
+                                       file->options.most_bytes, err);
+    rfx_answer_put(text, ",\"properties\":{\"objectType\":\"detection\",\"label\":%" PRId32,
                    box->label);
     if (name != NULL) {
         rfx_answer_put(text, ",\"classification\":{\"name\":");
@@ -297,6 +393,7 @@ static void put_feature(struct rfx_boxes_file *file, const struct rfx_box *box, 
     rfx_answer_put(text, ",\"score\":");
     rfx_answer_float(text, box->score);
     rfx_answer_put(text, "}}");
+    return status;
 }
 
 static void put_line(struct rfx_boxes_file *file, const struct rfx_box *box, const char *name) {
@@ -307,15 +404,17 @@ static void put_line(struct rfx_boxes_file *file, const struct rfx_box *box, con
     rfx_answer_float(text, box->score);
     rfx_answer_put(text, ",");
     put_corners(file, box);
-    if (file->points != NULL) put_points(file, box, ",", "", "");
+    if (file->head.points > 0) put_points(file, box, ",", "", "");
     rfx_answer_put(text, "\n");
 }
 
 static void put_header(struct rfx_boxes_file *file) {
     struct rfx_answer_text *text = &file->text;
     rfx_answer_put(text, "label,name,score,left,top,right,bottom");
-    for (int i = 1; file->points != NULL && i <= RFX_BOX_POINTS; i++)
+    for (int i = 1; i <= file->head.points; i++) {
         rfx_answer_put(text, ",x%d,y%d", i, i);
+        if (file->head.point_values == 3) rfx_answer_put(text, ",score%d", i);
+    }
     rfx_answer_put(text, "\n");
 }
 
@@ -328,26 +427,39 @@ static void put_oriented(struct rfx_boxes_file *file) {
     rfx_oriented_end(&file->text, file->form);
 }
 
-static void put_all(struct rfx_boxes_file *file) {
+static enum rfx_status put_box(struct rfx_boxes_file *file, const struct rfx_box *box,
+                               struct rfx_error *err) {
+    const char *name = rfx_answer_name(&file->text, box->label);
+    enum rfx_status status = RFX_OK;
+    if (file->form == RFX_ANSWER_CSV) put_line(file, box, name);
+    if (file->form == RFX_ANSWER_COCO) status = put_coco(file, box, err);
+    if (file->form == RFX_ANSWER_GEOJSON) status = put_feature(file, box, name, err);
+    if (file->form == RFX_ANSWER_JSON) status = put_json(file, box, name, err);
+    if (status == RFX_OK) return rfx_answer_text_status(&file->text, err);
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE) /* of the polygons of label_regions.h */
+        return rfx_fail_within(err, status, "--answer-memory %zu, mask of candidate %" PRId64,
+                               file->options.most_bytes, box->index);
+    return rfx_fail_within(err, status, "mask of candidate %" PRId64, box->index);
+}
+
+static enum rfx_status put_all(struct rfx_boxes_file *file, struct rfx_error *err) {
     struct rfx_answer_text *text = &file->text;
     int64_t n;
+    enum rfx_status status = RFX_OK;
     const struct rfx_box *list = rfx_boxes_list(file->boxes, &n);
     if (file->form == RFX_ANSWER_CSV) put_header(file);
     if (file->form == RFX_ANSWER_COCO) rfx_answer_put(text, "[");
     if (file->form == RFX_ANSWER_GEOJSON) rfx_answer_collection(text);
     if (file->form == RFX_ANSWER_JSON)
         rfx_answer_put(text, "{\"head\":\"%s\",\"boxes\":[", file->head.words);
-    for (int64_t i = 0; i < n && text->status == RFX_OK; i++) {
-        const char *name = rfx_answer_name(text, list[i].label);
+    for (int64_t i = 0; i < n && status == RFX_OK; i++) {
         if (file->form != RFX_ANSWER_CSV) rfx_answer_put(text, i > 0 ? ",\n" : "\n");
-        if (file->form == RFX_ANSWER_CSV) put_line(file, &list[i], name);
-        if (file->form == RFX_ANSWER_COCO) put_coco(file, &list[i]);
-        if (file->form == RFX_ANSWER_GEOJSON) put_feature(file, &list[i], name);
-        if (file->form == RFX_ANSWER_JSON) put_json(file, &list[i], name);
+        status = put_box(file, &list[i], err);
     }
     if (file->form == RFX_ANSWER_COCO) rfx_answer_put(text, "\n]\n");
     if (file->form == RFX_ANSWER_GEOJSON || file->form == RFX_ANSWER_JSON)
         rfx_answer_put(text, "\n]}\n");
+    return status == RFX_OK ? rfx_answer_text_status(text, err) : status;
 }
 
 enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_error *err) {
@@ -358,12 +470,12 @@ enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_er
         rfx_boxes_suppress(file->boxes, options->overlap, !options->agnostic);
     else
         rfx_boxes_sort(file->boxes);
-    if (file->points != NULL) rfx_box_points_sort(file->points);
+    if (file->extras != NULL) rfx_box_extras_sort(file->extras);
+    enum rfx_status status = RFX_OK;
     if (file->head.oriented)
         put_oriented(file);
     else
-        put_all(file);
-    enum rfx_status status = rfx_answer_text_status(&file->text, err);
+        status = put_all(file, err);
     return status == RFX_OK ? rfx_output_file_commit(file->text.file, err) : status;
 }
 
@@ -383,7 +495,8 @@ void rfx_boxes_file_free(struct rfx_boxes_file *file) {
     if (file == NULL) return;
     rfx_boxes_free(file->boxes);
     rfx_oriented_boxes_free(file->oriented);
-    rfx_box_points_free(file->points);
+    rfx_box_extras_free(file->extras);
+    rfx_box_masks_free(file->masks);
     rfx_memory_release(file->mem, file->channels);
     rfx_answer_text_close(&file->text);
     rfx_memory_release(file->mem, file);

@@ -15,6 +15,7 @@
 #include "layers/core/checked.h"
 #include "layers/kernels/exact_sum.h"
 #include "rfexec/answers/region_rings.h"
+#include "rfexec/answers/region_simplify.h"
 #include "rfexec/answers/region_store.h"
 #include "rfexec/answers/region_totals.h"
 
@@ -56,6 +57,7 @@ enum rfx_status rfx_regions_create(struct rfx_memory *mem,
                                    const struct rfx_regions_options *options, rfx_region_fn *take,
                                    void *user, struct rfx_regions **out, struct rfx_error *err) {
     assert(options->width > 0 && options->width <= INT32_MAX);
+    assert(options->tolerance >= 0.0 && options->tolerance <= RFX_REGION_MOST_TOLERANCE);
     assert(options->connectivity == 4 || options->connectivity == 8);
     struct rfx_region_memory memory = {.mem = mem, .most_bytes = options->most_bytes};
     void *block;
@@ -351,6 +353,83 @@ static enum rfx_status add_runs(struct rfx_regions *regions, const int64_t *labe
     return RFX_OK;
 }
 
+/* ---- junctions ---- */
+
+/* Stands for what is outside the map. */
+static const struct run outside;
+
+/* A row of runs, or what is outside; `next` is the first run that does not end before a column. */
+struct row_view {
+    const struct run_list *list; /* NULL: outside the map */
+    int64_t next;
+};
+
+/* Returns the run at column x; NULL: the background. Columns must not fall from call to call. */
+static const struct run *run_at(struct row_view *row, int64_t x, int64_t width) {
+    if (row->list == NULL || x < 0 || x == width) return &outside;
+    while (row->next < row->list->n && row->list->runs[row->next].x1 <= x) row->next++;
+    if (row->next == row->list->n || row->list->runs[row->next].x0 > x) return NULL;
+    return &row->list->runs[row->next];
+}
+
+/* Returns the first column behind x where a run begins or ends. */
+static int64_t next_end(const struct row_view *row, int64_t x, int64_t width) {
+    if (row->list == NULL) return width;
+    for (int64_t i = row->next; i < row->list->n; i++) {
+        if (row->list->runs[i].x0 > x) return row->list->runs[i].x0;
+        if (row->list->runs[i].x1 > x) return row->list->runs[i].x1;
+    }
+    return width;
+}
+
+static bool differ(const struct run *a, const struct run *b) {
+    if (a == b) return false;
+    return a == NULL || b == NULL || a == &outside || b == &outside || a->label != b->label;
+}
+
+/* Adds a junction to each component around it. */
+static enum rfx_status add_junction(struct rfx_regions *regions, const struct run *const around[4],
+                                    int64_t x, struct rfx_error *err) {
+    int32_t components[4];
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; i < 4 && status == RFX_OK; i++) {
+        const struct run *run = around[i];
+        bool any = run != NULL && run != &outside;
+        components[i] = any ? find_component(regions, run->component) : RFX_REGION_NONE;
+        for (int k = 0; k < i; k++) any &= components[k] != components[i];
+        if (!any) continue;
+        struct run place = {.x0 = (int32_t)x, .x1 = (int32_t)x, .component = components[i]};
+        status = begin_rectangle(regions, &place, err);
+        if (status == RFX_OK)
+            rectangle_at(regions, place.rectangle)->y1 = (int32_t)regions->memory.row;
+    }
+    return status;
+}
+
+/* Adds the junctions of the line between two rows. last: the lower one is outside the map. */
+static enum rfx_status add_junctions(struct rfx_regions *regions, bool last,
+                                     struct rfx_error *err) {
+    int64_t width = regions->options.width;
+    /* Views of the columns before and behind each place. */
+    struct row_view above[2] = {{regions->memory.row > 0 ? &regions->above : NULL, 0}};
+    struct row_view here[2] = {{last ? NULL : &regions->here, 0}};
+    above[1] = above[0];
+    here[1] = here[0];
+    enum rfx_status status = RFX_OK;
+    for (int64_t x = 0, next; status == RFX_OK; x = next) {
+        const struct run *const around[4] = {
+            run_at(&above[0], x - 1, width), run_at(&above[1], x, width),
+            run_at(&here[1], x, width), run_at(&here[0], x - 1, width)};
+        int sides = 0;
+        for (int i = 0; i < 4; i++) sides += differ(around[i], around[(i + 1) % 4]);
+        if (sides > 2) status = add_junction(regions, around, x, err);
+        if (x == width) break;
+        int64_t a = next_end(&above[1], x, width), b = next_end(&here[1], x, width);
+        next = a < b ? a : b;
+    }
+    return status;
+}
+
 /* Adds up the rectangles of a list of components, whose scores are added to the first. */
 static struct rfx_region_totals add_up(struct rfx_regions *regions, int32_t first) {
     struct rfx_region_totals totals = {.area = 0};
@@ -373,6 +452,23 @@ static enum rfx_status fail_scores(const struct rfx_region_totals *totals, struc
                     (long long)totals->area, (long long)MOST_SCORED);
 }
 
+/* Makes the rings, and sets what their points count. */
+static enum rfx_status make_rings(struct rfx_regions *regions, int32_t *first, double *unit,
+                                  struct rfx_error *err) {
+    const struct rfx_region_pool *components = &regions->components, *pool = &regions->rectangles;
+    double tolerance = regions->options.tolerance;
+    int32_t junctions = RFX_REGION_NONE;
+    if (tolerance > 0.0) junctions = rfx_region_junctions_take(components, pool, *first);
+    enum rfx_status status =
+        rfx_region_rings_make(&regions->memory, components, pool, first, &regions->rings, err);
+    if (status != RFX_OK || !(tolerance > 0.0)) return status;
+    *unit = 0.5;
+    status =
+        rfx_region_simplify(&regions->memory, pool, &junctions, tolerance, &regions->rings, err);
+    rfx_region_junctions_give(components, pool, *first, junctions);
+    return status;
+}
+
 /* Passes on the region of a list of components; *first is the list's new head. */
 static enum rfx_status pass_on(struct rfx_regions *regions, int64_t label, int32_t *first,
                                struct rfx_error *err) {
@@ -381,6 +477,7 @@ static enum rfx_status pass_on(struct rfx_regions *regions, int64_t label, int32
     struct rfx_region region = {.label = label,
                                 .area = totals.area,
                                 .box = totals.box,
+                                .unit = 1.0,
                                 .centroid = {rfx_region_mean(totals.twice_x, totals.area),
                                              rfx_region_mean(totals.twice_y, totals.area)}};
     if (regions->options.scored) {
@@ -388,8 +485,7 @@ static enum rfx_status pass_on(struct rfx_regions *regions, int64_t label, int32
         region.mean_score = rfx_exact_sum_total(sum_of(regions, *first), 0) / (double)totals.area;
         region.largest_score = score_of_key(component_at(regions, *first)->largest);
     }
-    enum rfx_status status = rfx_region_rings_make(
-        &regions->memory, &regions->components, &regions->rectangles, first, &regions->rings, err);
+    enum rfx_status status = make_rings(regions, first, &region.unit, err);
     if (status == RFX_OK) {
         memcpy(region.edges, regions->rings.edges, sizeof region.edges);
         region.rings = regions->rings.rings.block;
@@ -469,16 +565,22 @@ static enum rfx_status end_row(struct rfx_regions *regions, struct rfx_error *er
 
 enum rfx_status rfx_regions_row(struct rfx_regions *regions, const int64_t *labels,
                                 const float *scores, struct rfx_error *err) {
-    if (regions->memory.row == INT32_MAX)
-        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "regions: the map has more than %d rows",
-                        INT32_MAX);
+    bool halves = regions->options.tolerance > 0.0;
+    int64_t most = halves ? RFX_REGION_MOST_SIMPLIFIED : INT32_MAX;
+    if (regions->memory.row == most || (halves && regions->options.width > most))
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "regions: the map has more than %lld rows or columns", (long long)most);
     enum rfx_status status = add_runs(regions, labels, scores, err);
+    if (status == RFX_OK && regions->options.tolerance > 0.0)
+        status = add_junctions(regions, false, err);
     if (status == RFX_OK) status = end_row(regions, err);
     if (status == RFX_OK) regions->memory.row++;
     return status;
 }
 
 enum rfx_status rfx_regions_end(struct rfx_regions *regions, struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
     regions->here.n = 0;
-    return end_row(regions, err);
+    if (regions->options.tolerance > 0.0) status = add_junctions(regions, true, err);
+    return status == RFX_OK ? end_row(regions, err) : status;
 }

@@ -5,9 +5,10 @@
  * sides and corners (8). Each row is cut into runs of one label. A region's pixels are stored as
  * rectangles, runs that stay the same from row to row, so that memory follows the corners of the
  * regions that are open, not the map: 20 bytes for each rectangle, and while its region is passed
- * on, 72 more and 24 for each ring; 36 for each set of pixels joined by sides (296 with scores); 24
- * for each run of two rows. A region is passed on at the first row that has no pixel of it; several
- * regions at one row by their leftmost pixels in the row before.
+ * on, 72 more and 24 for each ring; 20 for each junction of a region whose rings are simplified; 36
+ * for each set of pixels joined by sides (296 with scores); 24 for each run of two rows. A region
+ * is passed on at the first row that has no pixel of it; several regions at one row by their
+ * leftmost pixels in the row before.
  *
  * Invariants: 1. what is passed on, and its order, depend on the map alone; 2. rows come once, from
  * top to bottom; 3. all allocations count against `most_bytes`.
@@ -41,6 +42,7 @@ struct rfx_region { /* valid during the call of rfx_region_fn */
     double centroid[2];  /* x, y: mean of the pixels' middles, exact sums rounded once */
     double mean_score;   /* exact sum rounded to double, divided by area; 0 without scores */
     float largest_score; /* +0 is larger than -0; NaN if all are NaN; 0 without scores */
+    double unit; /* pixels that 1 in the points of rings is: 1, or 0.5 if they are simplified */
     /* Polygons, one for each set of pixels that are joined by sides (so one with connectivity 4),
      * by their first points from top to bottom and left to right; so are the holes of each. All
      * rings are simple lines: none passes a point twice. */
@@ -59,6 +61,8 @@ struct rfx_regions_options {
     int64_t background; /* label of pixels that belong to no region */
     int64_t least_area; /* smaller regions are not passed on */
     bool scored;        /* rows have scores */
+    double tolerance;   /* rings are simplified (region_simplify.h), by at most
+                           RFX_REGION_MOST_TOLERANCE; 0: they are exact */
     size_t most_bytes;  /* for all that is open at a time; 0: no limit */
 };
 

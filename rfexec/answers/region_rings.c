@@ -41,32 +41,25 @@ static struct rfx_region_rectangle *rectangle_at(const struct sweep *sweep, int3
     return rfx_region_rectangle_at(sweep->rectangles, i);
 }
 
-/* Lists, sorted by merging ascending parts, which are long in the lists of rectangles. */
-struct order {
-    const struct rfx_region_pool *pool; /* of the list */
-    const struct rfx_region_pool *rectangles;
-    bool (*before)(const struct order *order, int32_t a, int32_t b);
-};
-
-static bool begins_before(const struct order *order, int32_t a, int32_t b) {
+static bool begins_before(const struct rfx_region_order *order, int32_t a, int32_t b) {
     const struct rfx_region_rectangle *p = rfx_region_rectangle_at(order->rectangles, a);
     const struct rfx_region_rectangle *q = rfx_region_rectangle_at(order->rectangles, b);
     return p->y0 != q->y0 ? p->y0 < q->y0 : p->x0 < q->x0;
 }
 
-static bool ends_before(const struct order *order, int32_t a, int32_t b) {
+static bool ends_before(const struct rfx_region_order *order, int32_t a, int32_t b) {
     const struct rfx_region_rectangle *p = rfx_region_rectangle_at(order->rectangles, a);
     const struct rfx_region_rectangle *q = rfx_region_rectangle_at(order->rectangles, b);
     return p->y1 != q->y1 ? p->y1 < q->y1 : p->x0 < q->x0;
 }
 
 /* For components whose first rectangle is their uppermost one. */
-static bool component_before(const struct order *order, int32_t a, int32_t b) {
+static bool component_before(const struct rfx_region_order *order, int32_t a, int32_t b) {
     return begins_before(order, rfx_region_component_at(order->pool, a)->first,
                          rfx_region_component_at(order->pool, b)->first);
 }
 
-static int32_t merge_lists(const struct order *order, int32_t a, int32_t b) {
+static int32_t merge_lists(const struct rfx_region_order *order, int32_t a, int32_t b) {
     int32_t head = RFX_REGION_NONE, *tail = &head;
     while (a != RFX_REGION_NONE && b != RFX_REGION_NONE) {
         int32_t *from = order->before(order, b, a) ? &b : &a;
@@ -79,7 +72,7 @@ static int32_t merge_lists(const struct order *order, int32_t a, int32_t b) {
 }
 
 /* Cuts the longest ascending part from the head of a list, which may be empty. */
-static int32_t cut_ascending(const struct order *order, int32_t *list) {
+static int32_t cut_ascending(const struct rfx_region_order *order, int32_t *list) {
     int32_t head = *list, last = head, next;
     if (head == RFX_REGION_NONE) return head;
     while ((next = *rfx_region_pool_link(order->pool, last)) != RFX_REGION_NONE &&
@@ -90,8 +83,8 @@ static int32_t cut_ascending(const struct order *order, int32_t *list) {
     return head;
 }
 
-/* Sorts a list and returns its new head. Part k is empty or made of 2^k ascending parts. */
-static int32_t sort_list(const struct order *order, int32_t list) {
+/* Part k is empty or made of 2^k ascending parts. */
+int32_t rfx_region_sort_list(const struct rfx_region_order *order, int32_t list) {
     enum { PARTS = 32 };
     int32_t parts[PARTS], sorted = RFX_REGION_NONE, part = cut_ascending(order, &list);
     if (list == RFX_REGION_NONE) return part;
@@ -108,9 +101,9 @@ static int32_t sort_list(const struct order *order, int32_t list) {
     return sorted;
 }
 
-/* Gives the buffer at least `bytes`, uninitialised. */
-static enum rfx_status resize(struct rfx_region_memory *memory, struct rfx_region_buffer *buffer,
-                              size_t bytes, struct rfx_error *err) {
+enum rfx_status rfx_region_buffer_resize(struct rfx_region_memory *memory,
+                                         struct rfx_region_buffer *buffer, size_t bytes,
+                                         struct rfx_error *err) {
     if (buffer->block != NULL && buffer->bytes >= bytes) return RFX_OK;
     rfx_region_release(memory, buffer->block, buffer->bytes);
     buffer->block = NULL;
@@ -210,8 +203,8 @@ static void sweep_component(struct sweep *sweep, struct rfx_region_component *co
         sweep->rows[n] = (struct row){rectangle->y0, {rectangle->x0, rectangle->x1}};
         rectangle->y0 = n++;
     }
-    const struct order by_end = {sweep->rectangles, sweep->rectangles, ends_before};
-    component->first = sort_list(&by_end, component->first);
+    const struct rfx_region_order by_end = {sweep->rectangles, sweep->rectangles, ends_before};
+    component->first = rfx_region_sort_list(&by_end, component->first);
     struct place upper = {component->first, 0}, lower = {0, 0};
     while (upper.i != RFX_REGION_NONE) {
         int32_t y = rectangle_at(sweep, upper.i)->y1;
@@ -226,20 +219,20 @@ static void sweep_component(struct sweep *sweep, struct rfx_region_component *co
 static int32_t sort_components(const struct rfx_region_pool *components,
                                const struct rfx_region_pool *rectangles, int32_t list, size_t *most,
                                size_t *total) {
-    const struct order by_beginning = {rectangles, rectangles, begins_before};
-    const struct order by_first = {components, rectangles, component_before};
+    const struct rfx_region_order by_beginning = {rectangles, rectangles, begins_before};
+    const struct rfx_region_order by_first = {components, rectangles, component_before};
     *most = *total = 0;
     for (int32_t i = list; i != RFX_REGION_NONE; i = *rfx_region_pool_link(components, i)) {
         struct rfx_region_component *component = rfx_region_component_at(components, i);
         size_t n = 0;
-        component->first = sort_list(&by_beginning, component->first);
+        component->first = rfx_region_sort_list(&by_beginning, component->first);
         for (int32_t k = component->first; k != RFX_REGION_NONE;
              k = *rfx_region_pool_link(rectangles, k))
             n++;
         *total += n;
         if (n > *most) *most = n;
     }
-    return sort_list(&by_first, list);
+    return rfx_region_sort_list(&by_first, list);
 }
 
 struct walk {
@@ -326,9 +319,11 @@ enum rfx_status rfx_region_rings_make(struct rfx_region_memory *memory,
                                       struct rfx_error *err) {
     size_t most, total;
     *components = sort_components(component_pool, rectangle_pool, *components, &most, &total);
-    enum rfx_status status = resize(memory, &rings->rows, most * sizeof(struct row), err);
+    enum rfx_status status =
+        rfx_region_buffer_resize(memory, &rings->rows, most * sizeof(struct row), err);
     if (status == RFX_OK)
-        status = resize(memory, &rings->sides, 2 * total * sizeof(struct side), err);
+        status =
+            rfx_region_buffer_resize(memory, &rings->sides, 2 * total * sizeof(struct side), err);
     if (status != RFX_OK) return status;
     struct sweep sweep = {.rectangles = rectangle_pool,
                           .rows = rings->rows.block,
@@ -338,14 +333,15 @@ enum rfx_status rfx_region_rings_make(struct rfx_region_memory *memory,
          i = *rfx_region_pool_link(component_pool, i))
         sweep_component(&sweep, rfx_region_component_at(component_pool, i));
     trim(memory, &rings->rows);
-    status = resize(memory, &rings->points, 2 * (size_t)sweep.n_sides * sizeof(int32_t[2]), err);
+    status = rfx_region_buffer_resize(memory, &rings->points,
+                                      2 * (size_t)sweep.n_sides * sizeof(int32_t[2]), err);
     if (status != RFX_OK) return status;
     struct walk walk = {.sides = sweep.sides, .points = rings->points.block};
     rings->n_rings = walk_components(&walk, component_pool, *components, sweep.n_sides);
     memcpy(rings->edges, walk.edges, sizeof rings->edges);
     assert(walk.n_points == 2 * (int64_t)sweep.n_sides);
-    status =
-        resize(memory, &rings->rings, (size_t)rings->n_rings * sizeof(struct rfx_region_ring), err);
+    status = rfx_region_buffer_resize(memory, &rings->rings,
+                                      (size_t)rings->n_rings * sizeof(struct rfx_region_ring), err);
     if (status != RFX_OK) return status;
     fill_rings(rings);
     trim(memory, &rings->sides);
@@ -357,6 +353,7 @@ void rfx_region_rings_trim(struct rfx_region_memory *memory, struct rfx_region_r
     trim(memory, &rings->sides);
     trim(memory, &rings->points);
     trim(memory, &rings->rings);
+    trim(memory, &rings->lines);
 }
 
 void rfx_region_rings_release(struct rfx_region_memory *memory, struct rfx_region_rings *rings) {
@@ -364,5 +361,6 @@ void rfx_region_rings_release(struct rfx_region_memory *memory, struct rfx_regio
     rfx_region_release(memory, rings->sides.block, rings->sides.bytes);
     rfx_region_release(memory, rings->points.block, rings->points.bytes);
     rfx_region_release(memory, rings->rings.block, rings->rings.bytes);
+    rfx_region_release(memory, rings->lines.block, rings->lines.bytes);
     *rings = (struct rfx_region_rings){.n_rings = 0};
 }

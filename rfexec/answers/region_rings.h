@@ -12,9 +12,26 @@ struct rfx_region_buffer {
 };
 struct rfx_region_rings {
     struct rfx_region_buffer rows, sides, points, rings;
+    struct rfx_region_buffer lines; /* of rfx_region_simplify; `rings` lead there then */
     int64_t n_rings;  /* in `rings`: struct rfx_region_ring; their points are in `points` */
     int64_t edges[2]; /* of all rings: along rows, along columns */
 };
+
+/* Gives the buffer at least `bytes`, uninitialised. Statuses of rfx_region_allocate. */
+RFX_NODISCARD enum rfx_status rfx_region_buffer_resize(struct rfx_region_memory *memory,
+                                                       struct rfx_region_buffer *buffer,
+                                                       size_t bytes, struct rfx_error *err);
+
+/* An order of lists, which are sorted by merging ascending parts: those of rectangles have long
+ * ones. */
+struct rfx_region_order {
+    const struct rfx_region_pool *pool; /* of the list */
+    const struct rfx_region_pool *rectangles;
+    bool (*before)(const struct rfx_region_order *order, int32_t a, int32_t b);
+};
+
+/* Sorts a list, which may be empty, and returns its new head. */
+int32_t rfx_region_sort_list(const struct rfx_region_order *order, int32_t list);
 
 /* Makes the rings of a region from the list of its components, which ends with RFX_REGION_NONE,
  * and their closed rectangles. Sorts the list: *components is its new head. The rectangles keep

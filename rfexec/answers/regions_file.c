@@ -9,6 +9,8 @@
 #include "rfexec/answers/answer_text.h"
 #include "rfexec/answers/label_regions.h"
 #include "rfexec/answers/label_rows.h"
+#include "rfexec/answers/region_simplify.h"
+#include "rfexec/answers/ring_text.h"
 
 struct rfx_regions_file {
     struct rfx_memory *mem;
@@ -27,6 +29,17 @@ static bool has_scores(const struct rfx_regions_file *file) {
 enum rfx_status rfx_regions_file_check(const struct rfx_output_format *format,
                                        const struct rfx_tensor *map, const char *path,
                                        struct rfx_error *err) {
+    double tolerance = format->answer.tolerance;
+    if (!(tolerance >= 0.0 && tolerance <= RFX_REGION_MOST_TOLERANCE))
+        return rfx_fail(
+            err, RFX_STATUS_INVALID_ARGUMENT,
+            "%s: polygons are simplified by 0 to %g pixels of the map, not %g: by more, "
+            "neighbours could cross",
+            path, RFX_REGION_MOST_TOLERANCE, tolerance);
+    if (tolerance > 0.0 && format->kind != &rfx_output_geojson)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: polygons are simplified in .geojson; this kind of file has none",
+                        path);
     enum rfx_status status = rfx_label_thresholds_check(&format->answer, map, path, err);
     if (status != RFX_OK || rfx_label_source_of(format, map) != RFX_LABELS_NONE) return status;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
@@ -42,18 +55,6 @@ size_t rfx_regions_file_bytes(const struct rfx_output_format *format,
            (options->most_bytes > 0 ? options->most_bytes : RFX_ANSWER_BYTES);
 }
 
-static void put_ring(struct rfx_answer_text *text, const struct rfx_region_ring *ring) {
-    rfx_answer_put(text, "[");
-    for (int64_t i = 0; i <= ring->n; i++) { /* the first point again at the end */
-        int64_t k = i % ring->n;
-        const int32_t *p = ring->points[text->mirrored && k > 0 ? ring->n - k : k];
-        rfx_answer_put(text, i > 0 ? ",[" : "[");
-        rfx_answer_point(text, (double)p[0], (double)p[1]);
-        rfx_answer_put(text, "]");
-    }
-    rfx_answer_put(text, "]");
-}
-
 static void put_geometry(struct rfx_answer_text *text, const struct rfx_region *region) {
     int64_t polygons = 0;
     for (int64_t i = 0; i < region->n_rings; i++) polygons += region->rings[i].outer;
@@ -63,7 +64,7 @@ static void put_geometry(struct rfx_answer_text *text, const struct rfx_region *
     for (int64_t i = 0; i < region->n_rings; i++) {
         bool outer = region->rings[i].outer;
         if (i > 0) rfx_answer_put(text, outer ? "],[" : ",");
-        put_ring(text, &region->rings[i]);
+        rfx_answer_ring(text, &region->rings[i], region->unit, 0, 0);
     }
     rfx_answer_put(text, several ? "]]}" : "]}");
 }
@@ -177,6 +178,7 @@ static enum rfx_status make_regions(struct rfx_regions_file *file, struct rfx_er
         .background = RFX_NO_LABEL,
         .least_area = options->least_area,
         .scored = has_scores(file),
+        .tolerance = file->form == RFX_ANSWER_GEOJSON ? options->tolerance : 0.0,
         .most_bytes = options->most_bytes / (size_t)file->rows.n};
     file->regions = rfx_memory_calloc(file->mem, (size_t)file->rows.n, sizeof *file->regions);
     if (file->regions == NULL)

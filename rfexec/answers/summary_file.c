@@ -369,7 +369,11 @@ enum rfx_status rfx_summary_file_commit(struct rfx_summary_file *file, struct rf
 }
 
 struct rfx_found rfx_summary_file_found(const struct rfx_summary_file *file) {
-    return (struct rfx_found){.what = "summary", .count = file->count, .unit = "classes"};
+    struct rfx_found found = {.what = "summary", .count = file->count, .unit = "classes"};
+    if (file->areas != NULL) found.areas = rfx_area_counts_number(file->areas);
+    for (int64_t k = 0; k < found.areas; k++)
+        found.empty_areas += rfx_area_counts_of(file->areas, k).pixels == 0;
+    return found;
 }
 
 void rfx_summary_file_free(struct rfx_summary_file *file) {

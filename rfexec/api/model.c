@@ -23,6 +23,7 @@ struct rfx_model {
     struct rfx_memory *mem;
     atomic_int users;
     struct rfx_open_options options;
+    char *head_file;              /* copy of options.head_file */
     char *name;                   /* name with which the model was opened; NULL: bytes in memory */
     struct rfx_onnx_files *files; /* NULL: a built-in network */
     pthread_mutex_t loading;      /* held while a graph is loaded from `files` */
@@ -47,6 +48,7 @@ void rfx_model_free(struct rfx_model *model) {
     struct rfx_memory *mem = model->mem;
     rfx_onnx_files_free(model->files);
     rfx_memory_release(mem, model->name);
+    rfx_memory_release(mem, model->head_file);
     (void)pthread_mutex_destroy(&model->loading);
     rfx_memory_release(mem, model);
     rfx_memory_free(mem);
@@ -100,6 +102,11 @@ static enum rfx_status open_model(const char *name, const void *bytes, size_t n_
     atomic_init(&model->users, 1);
     if (name != NULL && (model->name = rfx_memory_strdup(mem, name)) == NULL)
         status = rfx_memory_fail(mem, "model's name", strlen(name) + 1, err);
+    if (options.head_file != NULL) {
+        model->options.head_file = model->head_file = rfx_memory_strdup(mem, options.head_file);
+        if (status == RFX_OK && model->head_file == NULL)
+            status = rfx_memory_fail(mem, "head file's name", strlen(options.head_file) + 1, err);
+    }
     if (status == RFX_OK) status = open_files(model, bytes, n_bytes, err);
     if (status == RFX_OK)
         *out = model;

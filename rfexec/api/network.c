@@ -18,6 +18,7 @@
 #include "rfexec/api/job.h"
 #include "rfexec/image/image_source.h"
 #include "rfexec/output/fingerprint.h"
+#include "rfexec/output/head_file.h"
 #include "rfexec/run/model.h"
 
 struct rfx_network {
@@ -91,9 +92,17 @@ enum rfx_status rfx_network_load(struct rfx_memory *mem, const struct rfx_networ
     load.join_heads = options->join_heads != 0;
     assert(known);
     (void)known;
+    struct rfx_detector detector;
+    enum rfx_status status = RFX_OK;
+    if (options->head_file != NULL) {
+        status = rfx_head_file_read(mem, options->head_file, &detector, err);
+        if (status != RFX_OK) return status;
+        load.detector = &detector;
+        load.head_only = true;
+    }
     struct rfx_network *network = create_network(mem, err);
     if (network == NULL) return RFX_STATUS_OUT_OF_MEMORY;
-    enum rfx_status status = load_graph(mem, origin, &load, &network->graph, err);
+    status = load_graph(mem, origin, &load, &network->graph, err);
     if (status != RFX_OK) {
         rfx_memory_release(mem, network);
         return status;

@@ -1,6 +1,7 @@
 /* Files of outputs of the public header's calls; see result_files.h. */
 #include "rfexec/api/result_files.h"
 
+#include <float.h>
 #include <string.h>
 
 #include "rfexec/api/api_support.h"
@@ -45,11 +46,14 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
                    file->pixels != 0 || file->least_area != 0 || file->classes != NULL ||
                    file->answer_bytes != 0 || file->head != NULL ||
                    file->score != RFX_ANSWER_SCORE || file->overlap != RFX_ANSWER_OVERLAP ||
-                   file->agnostic != 0 || file->most_boxes != 0 || file->distance != 0;
+                   file->agnostic != 0 || file->most_boxes != 0 || file->distance != 0 ||
+                   file->within != NULL || file->bins != 0 || file->simplify != 0;
     if (answers && (takes & RFX_OUTPUT_TAKES_ANSWERS) == 0)
         return "thresholds and other members of answers are for .geojson, .csv and .json";
     if (file->distance != 0 && (takes & RFX_OUTPUT_TAKES_DISTANCE) == 0)
         return "distance is for .points.geojson and .points.csv";
+    if ((file->within != NULL || file->bins != 0) && (takes & RFX_OUTPUT_TAKES_AREAS) == 0)
+        return "within and bins are for .summary.json and .summary.csv";
     return NULL;
 }
 
@@ -70,6 +74,10 @@ static const char *bad_number(const struct rfx_result_file *file) {
     if (file->most_boxes < 0 || file->most_boxes > INT32_MAX)
         return "most_boxes is 0 to 2147483647";
     if (file->distance < 0 || file->distance > INT32_MAX) return "distance is 0 to 2147483647";
+    if (file->bins < 0 || file->bins > RFX_ANSWER_MOST_BINS) return "bins is 0 to 65536";
+    double wide = file->bins_high - file->bins_low;
+    if (file->bins > 0 && !(wide > 0 && wide <= DBL_MAX))
+        return "bins_low is not below bins_high, or one is not finite";
     if (file->low > file->high || file->low != file->low || file->high != file->high)
         return "low is above high, or one is NaN";
     return NULL;
@@ -86,6 +94,9 @@ static struct rfx_answer_options answer_of(const struct rfx_result_file *file, b
         .all_labels = file->all_labels != 0,
         .least_area = file->least_area,
         .distance = file->distance,
+        .tolerance = file->simplify,
+        .within = file->within,
+        .bins = {file->bins, file->bins_low, file->bins_high},
         .head = file->head,
         .score = file->score,
         .overlap = file->overlap,

@@ -1,11 +1,13 @@
-/* The table of built-in networks, and the function that builds a network by name. A suffix ":W"
- * scales the channel counts of networks that have a width multiplier. fsrcnn has the suffix ":S"
- * and toy the suffix ":key=value,...". */
+/* The table of built-in networks, and the functions that build and export a network by name. A
+ * suffix ":W" scales the channel counts of networks that have a width multiplier. fsrcnn has the
+ * suffix ":S" and toy the suffix ":key=value,...". ":int8" is the network on bytes
+ * (builtin_int8.h). */
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "rfexec/builtin/builtin_int8.h"
 #include "rfexec/builtin/builtin_networks.h"
 #include "rfexec/run/model.h"
 
@@ -48,6 +50,14 @@ static const struct rfx_builtin builtin_list[] = {
     {"ppocr_det", "PP-OCRv2's detector of text, mobile: a pyramid on half a MobileNetV3"},
     {"table1", "the sequential network of the paper's table 1"},
     {"toy", "the paper's parametric network; toy:m=3,b=2,n=3,cst=32 sets its parameters"},
+    /* without recipes */
+    {"mobilenet_v2:int8", "MobileNetV2 on bytes (8 bits)"},
+    {"resnet18:int8", "ResNet-18 on bytes"},
+    {"resnet50:int8", "ResNet-50 on bytes"},
+    {"unet:int8", "U-Net on bytes; transposed convolutions sum in float32"},
+    {"fsrcnn:int8", "FSRCNN on bytes; activations and the last layer in float32"},
+    {"deeplab_v3:int8", "DeepLab v3 on bytes; resizes in float32"},
+    {"yolov8n:int8", "YOLOv8 nano on bytes; activations and boxes in float32"},
 };
 
 static const struct recipe {
@@ -93,18 +103,22 @@ static const struct recipe {
     {rfx_builtin_toy, {.toy = {.modules = 3, .blocks = 2, .convs = 3, .channels = 32}}, 224},
 };
 
-enum { BUILTIN_COUNT = sizeof builtin_list / sizeof builtin_list[0] };
-_Static_assert(sizeof recipes / sizeof recipes[0] == BUILTIN_COUNT, "one recipe per network");
+enum {
+    BUILTIN_COUNT = sizeof builtin_list / sizeof builtin_list[0],
+    RECIPES = sizeof recipes / sizeof recipes[0],
+    INT8_NETWORKS = 7
+};
+_Static_assert(RECIPES + INT8_NETWORKS == BUILTIN_COUNT, "one recipe per network in float32");
 
 const struct rfx_builtin *rfx_builtin_list(int *count) {
     *count = BUILTIN_COUNT;
     return builtin_list;
 }
 
-/* Returns the table row of the network `name`, without a suffix from a colon on; -1: none. */
+/* Returns the recipe of the network `name`, without a suffix from a colon on; -1: none. */
 static int find_builtin(const char *name) {
     size_t length = strcspn(name, ":");
-    for (int i = 0; i < BUILTIN_COUNT; i++)
+    for (int i = 0; i < RECIPES; i++)
         if (strlen(builtin_list[i].name) == length &&
             strncmp(builtin_list[i].name, name, length) == 0)
             return i;
@@ -190,18 +204,17 @@ static enum rfx_status build_layers(struct rfx_graph *graph, const struct recipe
                                     const struct rfx_load_options *options, struct rfx_error *err) {
     struct rfx_builder builder;
     rfx_builder_init(&builder, graph, options->seed, err);
-    int64_t columns = config->columns != 0 ? config->columns : recipe->size;
     int64_t channels = config->channels != 0 ? config->channels : 3;
-    int x = rfx_builder_input(&builder, channels, options->h != 0 ? options->h : recipe->size,
-                              options->w != 0 ? options->w : columns, &options->fit);
+    int x = rfx_builder_input(&builder, channels, options->h, options->w, &options->fit);
     recipe->build(&builder, x, config);
     rfx_builder_free(&builder);
     return builder.status == RFX_OK ? rfx_model_finish(graph, options, err) : builder.status;
 }
 
-enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,
-                                  const struct rfx_load_options *options, struct rfx_graph **out,
-                                  struct rfx_error *err) {
+/* Finds the recipe of a network, and copies the options with a size. */
+static enum rfx_status read_name(const char *name, const struct rfx_load_options *options,
+                                 const struct recipe **recipe, struct rfx_load_options *sized,
+                                 struct rfx_error *err) {
     int row = find_builtin(name);
     if (row < 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "'%s' is not a built-in network", name);
@@ -209,18 +222,60 @@ enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "built-in '%s': an image of %lld x %lld is not possible", name,
                         (long long)options->h, (long long)options->w);
-    struct rfx_builtin_config config = recipes[row].config;
+    *recipe = &recipes[row];
+    int64_t rows = recipes[row].size, columns = recipes[row].config.columns;
+    *sized = *options;
+    if (sized->h == 0) sized->h = rows;
+    if (sized->w == 0) sized->w = columns != 0 ? columns : rows;
+    return RFX_OK;
+}
+
+static enum rfx_status build_floats(struct rfx_memory *mem, const char *name,
+                                    const struct recipe *recipe,
+                                    const struct rfx_load_options *options, struct rfx_graph **out,
+                                    struct rfx_error *err) {
+    struct rfx_builtin_config config = recipe->config;
     enum rfx_status status = read_suffix(name, &config, err);
     if (status != RFX_OK) return status;
     struct rfx_graph *graph;
     status = rfx_graph_create(mem, name, &graph, err);
     if (status != RFX_OK) return status;
     graph->conv = options->conv;
-    status = build_layers(graph, &recipes[row], &config, options, err);
+    status = build_layers(graph, recipe, &config, options, err);
     if (status != RFX_OK) {
         rfx_graph_free(graph);
         return rfx_fail_within(err, status, "built-in '%s'", name);
     }
     *out = graph;
     return RFX_OK;
+}
+
+enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,
+                                  const struct rfx_load_options *options, struct rfx_graph **out,
+                                  struct rfx_error *err) {
+    const struct recipe *recipe;
+    struct rfx_load_options sized;
+    enum rfx_status status = read_name(name, options, &recipe, &sized, err);
+    if (status != RFX_OK) return status;
+    return rfx_builtin_is_int8(name) ? rfx_builtin_int8_build(mem, name, &sized, out, err)
+                                     : build_floats(mem, name, recipe, &sized, out, err);
+}
+
+enum rfx_status rfx_builtin_export(struct rfx_memory *mem, const char *name,
+                                   const struct rfx_load_options *options, const char *path,
+                                   struct rfx_error *err) {
+    /* No fusing, so that batch norms and activations are separate nodes, as other readers of ONNX
+     * expect. */
+    static const struct rfx_fuse_options no_fusing = {0};
+    const struct recipe *recipe;
+    struct rfx_load_options sized;
+    struct rfx_graph *graph = NULL;
+    enum rfx_status status = read_name(name, options, &recipe, &sized, err);
+    if (status != RFX_OK) return status;
+    if (rfx_builtin_is_int8(name)) return rfx_builtin_int8_export(mem, name, &sized, path, err);
+    sized.fuse = &no_fusing;
+    status = build_floats(mem, name, recipe, &sized, &graph, err);
+    if (status == RFX_OK) status = rfx_onnx_export(graph, path, err);
+    rfx_graph_free(graph);
+    return status;
 }

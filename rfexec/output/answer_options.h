@@ -2,6 +2,7 @@
 #ifndef RFX_RFEXEC_OUTPUT_ANSWER_OPTIONS_H
 #define RFX_RFEXEC_OUTPUT_ANSWER_OPTIONS_H
 
+#include "layers/graph/tensor.h"
 #include "rfexec/image/geo/georeference.h"
 
 enum rfx_answer_coordinates {
@@ -39,6 +40,7 @@ struct rfx_answer_options { /* zeros are the defaults, but for score, overlap, t
     bool corners;            /* pixels that touch at corners are connected too */
     bool all_labels;         /* label 0 is no background (without a threshold) */
     int64_t least_area;      /* in pixels of the map; smaller regions are left out */
+    double tolerance;        /* of polygons' points, in pixels of the map (region_simplify.h) */
     /* Points of maps (peaks.h), which need a threshold. */
     int64_t distance; /* of peaks, in pixels of the map; 0: RFX_ANSWER_DISTANCE */
     /* Areas in which pixels are counted once more, for summaries (areas_file.h). */
@@ -83,6 +85,17 @@ struct rfx_answer_cells {
     /* Of the maps that are joined to the output, or of the whole output as one piece. 0: they
      * differ or are not known. */
     int64_t channels, channel_step; /* as in struct rfx_end */
+};
+
+/* Pixels of a network's input, in each direction, for one of its prototypes. */
+#define RFX_ANSWER_PROTOTYPE_STRIDE 4
+
+/* The map of prototypes of which a detector's masks are made (box_masks.h). */
+struct rfx_answer_prototypes {
+    bool known;                   /* false: there is none, or the file does not receive it */
+    int output;                   /* number of the graph's output */
+    struct rfx_tensor map;        /* of floats */
+    int64_t picture_h, picture_w; /* pixels of the input, without padding */
 };
 
 /* Where the pixels of an output lie, found when its file is opened (output_files.h). */

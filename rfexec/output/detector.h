@@ -100,4 +100,13 @@ struct rfx_detector {
      * its axes. */
     int most_anchors;
 };
+
+/* Returns the values of a candidate that an output has besides the scores of classes; *scores:
+ * whether it has these, too. */
+int64_t rfx_detector_fixed(const struct rfx_detector_output *out, bool *scores);
+
+/* Sets the members that follow from the channels of the outputs and the anchors of the levels: the
+ * first values of the outputs, the channels, the places and most_anchors. Returns -1, or the number
+ * of the output whose channels are not those of its values. */
+int rfx_detector_settle(struct rfx_detector *detector);
 #endif

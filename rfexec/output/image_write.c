@@ -68,6 +68,11 @@ static enum rfx_status failed(const struct rfx_png_writer *writer, struct rfx_er
                     writer->next_row, writer->h, writer->words);
 }
 
+static int colours_of(int channels) {
+    if (channels == 4) return PNG_COLOR_TYPE_RGB_ALPHA;
+    return channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY;
+}
+
 static enum rfx_status start(struct rfx_png_writer *writer, struct rfx_error *err) {
     (void)snprintf(writer->words, sizeof writer->words, "no memory for the PNG encoder");
     writer->png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, writer, on_error, on_warning,
@@ -81,8 +86,8 @@ static enum rfx_status start(struct rfx_png_writer *writer, struct rfx_error *er
     png_set_compression_level(
         writer->png, 4); /* large pictures: speed matters more than the last percent of size */
     png_set_IHDR(writer->png, writer->info, (png_uint_32)writer->w, (png_uint_32)writer->h,
-                 writer->bits, writer->channels == 3 ? PNG_COLOR_TYPE_RGB : PNG_COLOR_TYPE_GRAY,
-                 PNG_INTERLACE_NONE, PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+                 writer->bits, colours_of(writer->channels), PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
     png_write_info(writer->png, writer->info);
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
     if (writer->bits == 16) png_set_swap(writer->png);
@@ -95,8 +100,8 @@ static enum rfx_status start(struct rfx_png_writer *writer, struct rfx_error *er
 static enum rfx_status open_writer(struct rfx_memory *mem, const char *path, rfx_png_put *put,
                                    void *user, int64_t h, int64_t w, int channels, int bits,
                                    struct rfx_png_writer **out, struct rfx_error *err) {
-    if ((channels != 1 && channels != 3) || (bits != 8 && bits != 16) || h < 1 || w < 1 ||
-        h > MAX_SIDE || w > MAX_SIDE)
+    if ((channels != 1 && channels != 3 && channels != 4) || (bits != 8 && bits != 16) || h < 1 ||
+        w < 1 || h > MAX_SIDE || w > MAX_SIDE)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: a PNG of %" PRId64 " x %" PRId64 " pixels and %d channels of %d bits",
                         path, h, w, channels, bits);

@@ -1,4 +1,4 @@
-/* Writes PNG files row by row, 8 or 16 bits, grey or RGB.
+/* Writes PNG files row by row, 8 or 16 bits, grey, RGB or RGB with alpha.
  *
  * Built on rfexec/output/output_file.h: the file appears on commit or not at all. libpng's memory
  * comes from the tracked allocator: about 270 KiB (zlib's deflate) and three rows. */
@@ -10,9 +10,9 @@
 
 struct rfx_png_writer;
 
-/* Opens a picture of h rows and w columns. channels: 1 (grey) or 3 (RGB); bits of a sample: 8 or
- * 16. INVALID_ARGUMENT: other channels or bits, or a side outside 1 ... 1,000,000; IO: the file
- * cannot be made. */
+/* Opens a picture of h rows and w columns. channels: 1 (grey), 3 (RGB) or 4 (RGB and alpha, which
+ * is not premultiplied); bits of a sample: 8 or 16. INVALID_ARGUMENT: other channels or bits, or a
+ * side outside 1 ... 1,000,000; IO: the file cannot be made. */
 RFX_NODISCARD enum rfx_status rfx_png_write_open(struct rfx_memory *mem, const char *path,
                                                  int64_t h, int64_t w, int channels, int bits,
                                                  struct rfx_png_writer **out,

@@ -115,18 +115,19 @@ static int make_folders(int fd, const char *name) {
     return 0;
 }
 
-static int open_new(int fd, const char *name) {
-    const int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+static int open_to_write(int fd, const char *name, int how) {
+    const int flags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | how;
     int file = rfx_descriptor_keep(openat(fd, name, flags, 0666));
     if (file >= 0 || errno != ENOENT || make_folders(fd, name) != 0) return file;
     return rfx_descriptor_keep(openat(fd, name, flags, 0666));
 }
 
-enum rfx_status rfx_output_folder_put(struct rfx_output_folder *folder, const char *name,
-                                      const void *data, size_t bytes, struct rfx_error *err) {
+/* Writes bytes to a new file (how: O_EXCL) or to the end of a file (O_APPEND). */
+static enum rfx_status write_bytes(struct rfx_output_folder *folder, const char *name,
+                                   const void *data, size_t bytes, int how, struct rfx_error *err) {
     errno = ENAMETOOLONG;
     if (strlen(name) >= MOST_NAME) return fail_io(folder, name, "cannot write", err);
-    int file = open_new(folder->fd, name);
+    int file = open_to_write(folder->fd, name, how);
     if (file < 0) return fail_io(folder, name, "cannot write", err);
     int number = rfx_descriptor_write(file, data, bytes, NULL);
     if (number != 0) {
@@ -135,6 +136,16 @@ enum rfx_status rfx_output_folder_put(struct rfx_output_folder *folder, const ch
         return fail_io(folder, name, "writing failed", err);
     }
     return close(file) == 0 ? RFX_OK : fail_io(folder, name, "closing failed", err);
+}
+
+enum rfx_status rfx_output_folder_put(struct rfx_output_folder *folder, const char *name,
+                                      const void *data, size_t bytes, struct rfx_error *err) {
+    return write_bytes(folder, name, data, bytes, O_EXCL, err);
+}
+
+enum rfx_status rfx_output_folder_append(struct rfx_output_folder *folder, const char *name,
+                                         const void *data, size_t bytes, struct rfx_error *err) {
+    return write_bytes(folder, name, data, bytes, O_APPEND, err);
 }
 
 /* Renames the folder to its final name, without replacing anything. If the file system cannot

@@ -35,6 +35,11 @@ RFX_NODISCARD enum rfx_status rfx_output_folder_put(struct rfx_output_folder *fo
                                                     const char *name, const void *data,
                                                     size_t bytes, struct rfx_error *err);
 
+/* Adds bytes to the end of a file, which is made if there is none of that name. IO. */
+RFX_NODISCARD enum rfx_status rfx_output_folder_append(struct rfx_output_folder *folder,
+                                                       const char *name, const void *data,
+                                                       size_t bytes, struct rfx_error *err);
+
 /* Syncs the files and renames the folder to its final name, unless the program is to stop. Only
  * free may follow. */
 RFX_NODISCARD enum rfx_status rfx_output_folder_commit(struct rfx_output_folder *folder,

@@ -8,6 +8,8 @@
 
 #include <rfx_build.h>
 
+#include "layers/core/checked.h"
+
 /* All kinds; NULL: not in this build. */
 #define RFX_OUTPUT_ROW(kind, option) RFX_WHEN(option, &rfx_output_##kind),
 static const struct rfx_output_kind *const kinds[] = {RFX_OUTPUT_KINDS(RFX_OUTPUT_ROW)};
@@ -91,6 +93,28 @@ void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph
     format->stored = graph->outputs[k].stored;
     if (format->stored.reshaped) format->stored.shape = rfx_output_shape(graph, k);
     format->cells = cells_of(graph, k);
+}
+
+/* Whether a side of a map has a pixel for each 4 of the network's input, or of the image: maps of
+ * padded images are cut. */
+static bool is_quarter(int64_t side, int64_t input, int64_t image) {
+    const int64_t stride = RFX_ANSWER_PROTOTYPE_STRIDE;
+    return (input % stride == 0 && side == input / stride) || side == rfx_ceil_div(image, stride);
+}
+
+void rfx_output_declare_prototypes(struct rfx_output_format *format, const struct rfx_graph *graph,
+                                   int k) {
+    if (graph->input < 0) return;
+    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
+    for (int i = 0; i < graph->n_outputs && !format->prototypes.known; i++) {
+        const struct rfx_tensor *map = &graph->nodes[graph->outputs[i].node].out;
+        if (i == k || map->layout != RFX_LAYOUT_NHWC || map->type != RFX_TYPE_FLOAT32 ||
+            !is_quarter(map->h, format->cells.image_h, image->h) ||
+            !is_quarter(map->w, format->cells.image_w, image->w))
+            continue;
+        format->prototypes = (struct rfx_answer_prototypes){
+            .known = true, .output = i, .map = *map, .picture_h = image->h, .picture_w = image->w};
+    }
 }
 
 static enum rfx_type by_most(int64_t most, enum rfx_type otherwise) {

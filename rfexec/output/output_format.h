@@ -23,6 +23,7 @@ struct rfx_found {
     const struct rfx_oriented_box *oriented; /* instead of `boxes`, of boxes with an angle */
     const char *names; /* of boxes: names of classes as rfx_names_read makes them; NULL: none */
     int64_t n_names;
+    int64_t areas, empty_areas; /* of "summary": areas, and those that hold no pixel */
 };
 
 /* The options of the command line that a kind of file supports. */
@@ -133,6 +134,9 @@ struct rfx_output_format {
     /* Answers only: */
     struct rfx_answer_options answer;
     struct rfx_answer_cells cells; /* rfx_output_declare sets it */
+    /* Set by rfx_output_declare_prototypes: pieces of that output must be passed to the file too.
+     */
+    struct rfx_answer_prototypes prototypes;
     struct rfx_answer_place place;
 };
 
@@ -159,6 +163,12 @@ void rfx_output_format_settle(struct rfx_output_format *format);
 
 /* Sets format->stored and format->cells to how output k of the graph is declared and computed. */
 void rfx_output_declare(struct rfx_output_format *format, const struct rfx_graph *graph, int k);
+
+/* Sets format->prototypes to the first output besides k that can have the prototypes of masks: a
+ * map of floats with a pixel for each 4 x 4 pixels of the network's input or, of a padded image, of
+ * the image. Call it after rfx_output_declare. */
+void rfx_output_declare_prototypes(struct rfx_output_format *format, const struct rfx_graph *graph,
+                                   int k);
 
 /* Returns the type of the file's elements. .npy: the output's type. Other kinds: UINT8 or UINT16 if
  * values are scaled to 8 or 16 bits. Else FLOAT32, or the smallest type of the kind that holds

@@ -101,12 +101,17 @@ enum rfx_status rfx_output_spool_write(struct rfx_output_spool *spool, struct rf
     return status;
 }
 
+enum rfx_status rfx_output_spool_read_part(struct rfx_output_spool *spool, int64_t y, int64_t x0,
+                                           int64_t x1, void *part, struct rfx_error *err) {
+    size_t bytes = rfx_tensor_pixel_bytes(&spool->map, x1 - x0);
+    int64_t offset = (int64_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w + x0);
+    int number = rfx_descriptor_read_at(spool->fd, part, bytes, offset);
+    return number == 0 ? RFX_OK : fail_io(spool, "cannot read", number, err);
+}
+
 enum rfx_status rfx_output_spool_read(struct rfx_output_spool *spool, int64_t y, void *row,
                                       struct rfx_error *err) {
-    size_t bytes = rfx_tensor_pixel_bytes(&spool->map, spool->map.w);
-    int64_t offset = (int64_t)rfx_tensor_pixel_bytes(&spool->map, y * spool->map.w);
-    int number = rfx_descriptor_read_at(spool->fd, row, bytes, offset);
-    return number == 0 ? RFX_OK : fail_io(spool, "cannot read", number, err);
+    return rfx_output_spool_read_part(spool, y, 0, spool->map.w, row, err);
 }
 
 void rfx_output_spool_free(struct rfx_output_spool *spool) {

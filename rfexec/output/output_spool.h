@@ -1,4 +1,4 @@
-/* Stores a map on disk: written as rectangles in any order, read back row by row.
+/* Stores a map on disk: written as rectangles in any order, read back by rows.
  *
  * Used for files that are written from top to bottom while the map comes in strips, or whose values
  * depend on the whole map. The file has no name, so nothing of it stays however the process ends.
@@ -31,6 +31,11 @@ RFX_NODISCARD enum rfx_status rfx_output_spool_write(struct rfx_output_spool *sp
 /* Reads row y: elements [w, c] of the map's type. */
 RFX_NODISCARD enum rfx_status rfx_output_spool_read(struct rfx_output_spool *spool, int64_t y,
                                                     void *row, struct rfx_error *err);
+
+/* Reads columns [x0, x1) of row y, which must lie in the map. */
+RFX_NODISCARD enum rfx_status rfx_output_spool_read_part(struct rfx_output_spool *spool, int64_t y,
+                                                         int64_t x0, int64_t x1, void *part,
+                                                         struct rfx_error *err);
 
 /* Closes and frees; NULL is fine. */
 void rfx_output_spool_free(struct rfx_output_spool *spool);

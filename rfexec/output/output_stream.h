@@ -55,7 +55,8 @@ RFX_NODISCARD enum rfx_status rfx_output_stream_write(struct rfx_output_stream *
                                                       struct rfx_error *err);
 
 /* Like rfx_output_stream_write, for an output's map. For a map that is one of several joined to a
- * tensor, only .npy is possible. */
+ * tensor, only .npy is possible. A file that needs prototypes (rfx_output_format) takes their
+ * pieces too. */
 RFX_NODISCARD enum rfx_status rfx_output_stream_write_end(struct rfx_output_stream *stream,
                                                           const struct rfx_end *end,
                                                           struct rfx_rect rect,

@@ -268,35 +268,19 @@ static enum rfx_status count_values(const struct join *j, int o, int l, int64_t 
 
 /* ---- values ---- */
 
-/* Sets where the kinds of values are among those of a candidate. */
-static enum rfx_status place_values(struct join *j, int o) {
-    static const int64_t lengths[RFX_DETECTOR_VALUES] = {4, 1, 0, 10};
-    struct rfx_detector *d = j->detector;
-    const struct rfx_detector_output *out = &d->outputs[o];
-    int64_t at = 0, fixed = 0;
-    bool scores = false;
-    for (int k = 0; k < out->n_values; k++) {
-        fixed += lengths[out->values[k]];
-        scores |= out->values[k] == RFX_DETECTOR_SCORES;
-    }
-    if (scores ? out->channels <= fixed : out->channels != fixed)
-        return refuse(j, o, j->node[o][0],
-                      "%" PRId64 " values of a candidate, where %" PRId64 "%s are described",
-                      out->channels, fixed, scores ? " and the classes" : "");
-    for (int k = 0; k < out->n_values; k++) {
-        int64_t n = lengths[out->values[k]];
-        if (out->values[k] == RFX_DETECTOR_SCORES) n = out->channels - fixed;
-        d->places[out->values[k]] = (struct rfx_detector_place){o, at, n};
-        at += n;
-    }
-    return RFX_OK;
+/* Fails as an output has other values than are described. */
+static enum rfx_status refuse_values(const struct join *j, int o) {
+    const struct rfx_detector_output *out = &j->detector->outputs[o];
+    bool scores;
+    int64_t fixed = rfx_detector_fixed(out, &scores);
+    return refuse(j, o, j->node[o][0],
+                  "%" PRId64 " values of a candidate, where %" PRId64 "%s are described",
+                  out->channels, fixed, scores ? " and the classes" : "");
 }
 
 static enum rfx_status find_values(struct join *j) {
     struct rfx_detector *d = j->detector;
     enum rfx_status status = RFX_OK;
-    for (int k = 0; k < RFX_DETECTOR_VALUES; k++) d->places[k].output = -1;
-    d->channels = 0;
     for (int o = 0; o < d->n_outputs && status == RFX_OK; o++) {
         struct rfx_detector_output *out = &d->outputs[o];
         for (int l = 0; l < d->n_levels && status == RFX_OK; l++) {
@@ -310,10 +294,9 @@ static enum rfx_status find_values(struct join *j) {
                                 l, channels, out->channels);
             out->channels = channels;
         }
-        out->first = d->channels;
-        if (status == RFX_OK) status = place_values(j, o);
-        d->channels += out->channels;
     }
+    int other = status == RFX_OK ? rfx_detector_settle(d) : -1;
+    if (other >= 0) return refuse_values(j, other);
     int64_t classes = d->places[RFX_DETECTOR_SCORES].n;
     if (status == RFX_OK && (classes > INT32_MAX || d->background >= classes))
         status = rfx_fail(j->err, RFX_STATUS_INVALID_ARGUMENT,
@@ -391,10 +374,8 @@ static void remove_outputs(struct join *j) {
     struct rfx_graph *graph = j->graph;
     const struct rfx_detector *d = j->detector;
     for (int o = 0; o < d->n_outputs; o++)
-        for (int i = 0; i < d->outputs[o].n_names; i++) {
-            int k = rfx_join_find_output(graph, d->outputs[o].names[i]);
-            if (k >= 0) rfx_graph_remove_output(graph, k);
-        }
+        for (int i = 0; i < d->outputs[o].n_names; i++)
+            rfx_join_remove_output(graph, d->outputs[o].names[i]);
 }
 
 static enum rfx_status join(struct join *j) {
@@ -405,8 +386,6 @@ static enum rfx_status join(struct join *j) {
     for (int l = 0; l < d->n_levels && status == RFX_OK; l++) status = find_size(j, l);
     for (int o = 0; o < d->n_outputs && status == RFX_OK; o++) status = cut_levels(j, o);
     if (status == RFX_OK) status = find_values(j);
-    for (int l = 0; l < d->n_levels; l++)
-        if (d->levels[l].anchors > d->most_anchors) d->most_anchors = d->levels[l].anchors;
     for (int l = 0; l < d->n_levels && status == RFX_OK; l++) status = join_level(j, l, &in[l]);
     if (status != RFX_OK) return status;
     node = in[0];

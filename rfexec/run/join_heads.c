@@ -44,6 +44,11 @@ int rfx_join_find_output(const struct rfx_graph *graph, const char *name) {
     return -1;
 }
 
+void rfx_join_remove_output(struct rfx_graph *graph, const char *name) {
+    int k = rfx_join_find_output(graph, name);
+    if (k >= 0) rfx_graph_remove_output(graph, k);
+}
+
 static struct members find_members(const struct rfx_graph *graph, const struct head *head) {
     struct members members = {.found = 0};
     for (int l = 0; l < head->n_levels; l++)
@@ -138,31 +143,44 @@ enum rfx_status rfx_join_add_output(struct rfx_graph *graph, int node, const cha
 }
 
 static enum rfx_status join_level(struct rfx_graph *graph, const struct head *head,
-                                  const struct members *members, int level, int *out,
+                                  const struct members *members, bool only, int level, int *out,
                                   struct rfx_error *err) {
     int in[PARTS];
     enum rfx_status status = RFX_OK;
-    for (int p = 0; p < head->n_parts && status == RFX_OK; p++)
-        status = rfx_join_take_output(graph, members->output[level][p], &in[p], err);
+    for (int p = 0; p < head->n_parts && status == RFX_OK; p++) {
+        int k = members->output[level][p];
+        status = only ? rfx_graph_as_numbers(graph, graph->outputs[k].node, &in[p], err)
+                      : rfx_join_take_output(graph, k, &in[p], err);
+    }
     return status == RFX_OK ? rfx_join_concat(graph, "candidates", 2, in, head->n_parts, out, err)
                             : status;
 }
 
+static void remove_members(struct rfx_graph *graph, const struct head *head) {
+    for (int l = 0; l < head->n_levels; l++)
+        for (int p = 0; p < head->n_parts; p++) {
+            char name[NAME];
+            write_name(head, l, p, name);
+            rfx_join_remove_output(graph, name);
+        }
+}
+
 static enum rfx_status join(struct rfx_graph *graph, const struct head *head,
-                            const struct members *members, struct rfx_error *err) {
+                            const struct members *members, bool only, struct rfx_error *err) {
     int in[LEVELS] = {0}, node = -1;
     enum rfx_status status = RFX_OK;
     for (int l = 0; l < head->n_levels && status == RFX_OK; l++)
-        status = join_level(graph, head, members, l, &in[l], err);
+        status = join_level(graph, head, members, only, l, &in[l], err);
     if (status == RFX_OK) {
         node = in[0];
         if (head->n_levels > 1)
             status = rfx_join_concat(graph, "detections", 1, in, head->n_levels, &node, err);
     }
+    if (status == RFX_OK && only) remove_members(graph, head);
     return status == RFX_OK ? rfx_join_add_output(graph, node, head->name, err) : status;
 }
 
-enum rfx_status rfx_graph_join_heads(struct rfx_graph *graph, struct rfx_error *err) {
+enum rfx_status rfx_graph_join_heads(struct rfx_graph *graph, bool only, struct rfx_error *err) {
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         const struct head *head = &heads[i];
         const struct members members = find_members(graph, head);
@@ -176,7 +194,7 @@ enum rfx_status rfx_graph_join_heads(struct rfx_graph *graph, struct rfx_error *
                 fit = fits(graph, head, &members, l, p);
                 if (!fit && sure) return fail_shape(graph, head, &members, l, p, err);
             }
-        if (fit) return join(graph, head, &members, err);
+        if (fit) return join(graph, head, &members, only, err);
     }
     return RFX_OK;
 }

@@ -15,10 +15,12 @@
 #include "layers/graph/graph.h"
 
 /* Adds an output "detections" (or "detections#2", ...) if the outputs are those of a head of the
- * table; its stored.head is the name of the head. All other outputs stay. Does nothing for other
- * networks. Call it before rfx_graph_finish. UNSUPPORTED: at least half of a YuNet's outputs are
- * there, but not all (the text names the missing ones), or one has another shape. */
-RFX_NODISCARD enum rfx_status rfx_graph_join_heads(struct rfx_graph *graph, struct rfx_error *err);
+ * table; its stored.head is the name of the head. only: the outputs of the head are no outputs any
+ * more; else all outputs stay. Does nothing for other networks. Call it before rfx_graph_finish.
+ * UNSUPPORTED: at least half of a YuNet's outputs are there, but not all (the text names the
+ * missing ones), or one has another shape. */
+RFX_NODISCARD enum rfx_status rfx_graph_join_heads(struct rfx_graph *graph, bool only,
+                                                   struct rfx_error *err);
 
 /* ---- for join_detector.c ---- */
 
@@ -29,6 +31,9 @@ int rfx_join_find_output(const struct rfx_graph *graph, const char *name);
 
 /* Writes "base", or "base#2" and so on if a node or an output has this name. */
 void rfx_join_free_name(const struct rfx_graph *graph, const char *base, char name[RFX_JOIN_NAME]);
+
+/* Removes the output with this name, if there is one. */
+void rfx_join_remove_output(struct rfx_graph *graph, const char *name);
 
 /* Concatenates n tensors. Statuses: as rfx_graph_add. */
 RFX_NODISCARD enum rfx_status rfx_join_concat(struct rfx_graph *graph, const char *base, int axis,

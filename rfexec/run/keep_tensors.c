@@ -23,6 +23,13 @@ static bool is_output(const struct rfx_graph *graph, int node) {
     return false;
 }
 
+/* Returns whether one of the first n outputs has this name. */
+static bool is_named(const struct rfx_graph *graph, const char *name, int n) {
+    for (int k = 0; k < n; k++)
+        if (strcmp(graph->outputs[k].name, name) == 0) return true;
+    return false;
+}
+
 enum rfx_status rfx_graph_copy_tensor(struct rfx_graph *graph, const char *name, int *node,
                                       struct rfx_error *err) {
     char copied[256];
@@ -38,6 +45,7 @@ enum rfx_status rfx_graph_copy_tensor(struct rfx_graph *graph, const char *name,
 static enum rfx_status keep_one(struct rfx_graph *graph, const char *name, int n_own, unsigned how,
                                 struct rfx_error *err) {
     bool known = (how & RFX_KEEP_KNOWN) != 0;
+    if (graph->late != NULL && is_named(graph, name, n_own)) return RFX_OK; /* a cut tensor */
     int node = known ? rfx_graph_find(graph, name) : find_tensor(graph, name);
     if (known && (node < 0 || rfx_node_is_constant(&graph->nodes[node]) || is_output(graph, node)))
         return RFX_OK;

@@ -10,6 +10,7 @@
 
 #include "layers/conv/winograd/conv_tile_rows.h"
 #include "layers/graph/near_names.h"
+#include "rfexec/late/late_boxes.h"
 #include "rfexec/run/class_map.h"
 #include "rfexec/run/join_detector.h"
 #include "rfexec/run/join_heads.h"
@@ -76,11 +77,18 @@ enum rfx_status rfx_model_load(struct rfx_memory *mem, const char *model,
 
 enum rfx_status rfx_model_finish(struct rfx_graph *graph, const struct rfx_load_options *options,
                                  struct rfx_error *err) {
+    if (graph->late != NULL && (options->fit.multiple > 1 || options->detector != NULL))
+        return rfx_fail(
+            err, RFX_STATUS_UNSUPPORTED,
+            "the model ends in nodes whose sizes depend on data, which take its tensors "
+            "as they are: no padding of images and no head file go with it");
     enum rfx_status status = rfx_fit_cut_outputs(graph, &options->fit, err);
     if (status == RFX_OK && options->detector != NULL)
         status = rfx_graph_join_detector(graph, options->detector, options->head_only, err);
+    else if (status == RFX_OK && options->join_heads && graph->late != NULL)
+        status = rfx_late_join_boxes(graph->late, err);
     else if (status == RFX_OK && options->join_heads)
-        status = rfx_graph_join_heads(graph, err);
+        status = rfx_graph_join_heads(graph, options->head_only, err);
     if (status == RFX_OK)
         status = rfx_graph_keep(graph, options->keep, options->n_keep, options->keep_how, err);
     if (status == RFX_OK && options->class_map) status = rfx_class_map_keep(graph, err);

@@ -11,7 +11,7 @@ struct rfx_load_options {
     struct rfx_fit_size fit;   /* padding of images whose size the network does not take */
     uint64_t seed;             /* seed for the weights of built-ins */
     enum rfx_conv_choice conv; /* the code that computes convolutions */
-    enum rfx_int8_choice int8; /* the arithmetic of 8-bit networks; model files only */
+    enum rfx_int8_choice int8; /* the arithmetic of 8-bit networks */
     bool dequantize; /* outputs of bytes with a known scale become float32; model files only */
     const struct rfx_fuse_options *fuse; /* NULL: fuse everything */
     const char *const *keep; /* names of tensors that become outputs: see keep_tensors.h */
@@ -20,9 +20,12 @@ struct rfx_load_options {
     bool class_map;    /* the map of a class-activation map becomes an output: see class_map.h */
     bool join_heads;   /* outputs of a detector's head are joined to one more (join_heads.h) */
     /* Description of the head whose outputs are joined in place of those that join_heads.h knows;
-     * NULL: none. head_only: as in join_detector.h. */
+     * NULL: none. */
     const struct rfx_detector *detector;
-    bool head_only;
+    bool head_only;      /* joined outputs are no outputs any more ("only" of both headers) */
+    /* Nodes whose sizes depend on data, and all behind them, become graph->late; false: a model
+     * with such nodes is refused. */
+    bool late;
     size_t memory_bytes; /* budget of the process that loads a model file; 0: none */
 };
 
@@ -91,7 +94,8 @@ struct rfx_builtin {
 };
 
 /* Returns the table of built-ins; *count receives its length. A suffix such as in
- * "mobilenet_v2:0.5" sets the width multiplier. */
+ * "mobilenet_v2:0.5" sets the width multiplier; ":int8" is the network on bytes, for those that the
+ * table has with this suffix. */
 const struct rfx_builtin *rfx_builtin_list(int *count);
 
 /* Returns whether `name` (with or without suffix) is a built-in. */
@@ -101,4 +105,10 @@ bool rfx_builtin_exists(const char *name);
 RFX_NODISCARD enum rfx_status rfx_builtin_build(struct rfx_memory *mem, const char *name,
                                                 const struct rfx_load_options *options,
                                                 struct rfx_graph **out, struct rfx_error *err);
+
+/* Writes a built-in network as an ONNX file, as rfx_onnx_export. Only in builds with built-in
+ * networks. */
+RFX_NODISCARD enum rfx_status rfx_builtin_export(struct rfx_memory *mem, const char *name,
+                                                 const struct rfx_load_options *options,
+                                                 const char *path, struct rfx_error *err);
 #endif

@@ -21,6 +21,7 @@
 #include "rfexec/image/zarr/zarr_level.h"
 #include "rfexec/onnx/file/onnx_file.h"
 #include "rfexec/rfexec.h"
+#include "rfexec/shards/shard_head.h"
 #include "rfexec/shards/shard_json.h"
 
 /* ENDS: chunks hashed at each end of a large file; PLACES: chunks hashed between. */
@@ -358,11 +359,11 @@ enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out
     rfx_memory_release(graph->mem, chunk);
     if (status == RFX_OK) status = describe_processor(graph, processor, err);
     if (status != RFX_OK) return status;
-    *out = json_pack("{s:s, s:s, s:s, s:s, s:s*, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(),
-                     "model", model, "input", input, "conv",
-                     rfx_conv_choice_name(rfx_conv_choice_of(graph)), "int8", int8_text(graph),
-                     "processor", processor, "image", (json_int_t)image->c, (json_int_t)image->h,
-                     (json_int_t)image->w, "options", options_json(run));
+    *out = json_pack("{s:s, s:o*, s:s, s:s, s:s, s:s*, s:s, s:[I,I,I], s:o}", "rfexec",
+                     rfx_version(), "head", rfx_shard_head_json(graph), "model", model, "input",
+                     input, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)), "int8",
+                     int8_text(graph), "processor", processor, "image", (json_int_t)image->c,
+                     (json_int_t)image->h, (json_int_t)image->w, "options", options_json(run));
     return *out != NULL ? RFX_OK : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 
@@ -409,11 +410,11 @@ enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
     enum rfx_status status = hash[0] == '\0' ? hash_network(graph, hash, err) : RFX_OK;
     if (status == RFX_OK) status = describe_processor(graph, processor, err);
     if (status != RFX_OK) return status;
-    *out =
-        json_pack("{s:s, s:s, s:s, s:s*, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(), "network",
-                  hash, "conv", rfx_conv_choice_name(rfx_conv_choice_of(graph)), "int8",
-                  int8_text(graph), "processor", processor, "image", (json_int_t)image->c,
-                  (json_int_t)image->h, (json_int_t)image->w, "pad to", fit_json(fit));
+    *out = json_pack("{s:s, s:o*, s:s, s:s, s:s*, s:s, s:[I,I,I], s:o}", "rfexec", rfx_version(),
+                     "head", rfx_shard_head_json(graph), "network", hash, "conv",
+                     rfx_conv_choice_name(rfx_conv_choice_of(graph)), "int8", int8_text(graph),
+                     "processor", processor, "image", (json_int_t)image->c, (json_int_t)image->h,
+                     (json_int_t)image->w, "pad to", fit_json(fit));
     return *out != NULL ? RFX_OK : rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY, "out of memory");
 }
 

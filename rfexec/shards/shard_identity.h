@@ -31,8 +31,8 @@ RFX_NODISCARD enum rfx_status rfx_shard_hash_model(struct rfx_memory *mem,
                                                    char out[RFX_FINGERPRINT_CHARS],
                                                    struct rfx_error *err);
 
-/* Makes {"rfexec", "model", "input", "conv", "int8", "processor", "image", "options"}; *out is a
- * new reference.
+/* Makes {"rfexec", "head", "model", "input", "conv", "int8", "processor", "image", "options"};
+ * *out is a new reference. "head" is in shard_head.h.
  *
  * "model" is the result of rfx_shard_hash_model. "input" is a hash of all bytes of the image file
  * if the file has up to 256 MiB or whole_input is set. For other files it is a hash of the size,
@@ -45,10 +45,10 @@ RFX_NODISCARD enum rfx_status rfx_shard_hash_model(struct rfx_memory *mem,
 RFX_NODISCARD enum rfx_status rfx_shard_identity(const struct rfx_shard_run *run, json_t **out,
                                                  struct rfx_error *err);
 
-/* Makes {"rfexec", "network", "conv", "int8", "processor", "image", "pad to"} for shards whose
- * image is known only to the caller. *out is a new reference. "network" is `hash`, the hash of the
- * open model file (or a built-in's name) and of all weights. If `hash` is "", the function computes
- * it, which reads the whole model file, and stores it in `hash`. Status: IO. */
+/* Makes {"rfexec", "head", "network", "conv", "int8", "processor", "image", "pad to"} for shards
+ * whose image is known only to the caller. *out is a new reference. "network" is `hash`, the hash
+ * of the open model file (or a built-in's name) and of all weights. If `hash` is "", the function
+ * computes it, which reads the whole model file, and stores it in `hash`. Status: IO. */
 RFX_NODISCARD enum rfx_status rfx_shard_network_identity(const struct rfx_graph *graph,
                                                          const struct rfx_fit_size *fit,
                                                          char hash[RFX_FINGERPRINT_CHARS],

@@ -354,8 +354,11 @@ enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const char *path,
     if (status == RFX_OK) status = rfx_output_stream_commit(m.stream, progress, user, err);
     if (status == RFX_OK) {
         const struct rfx_found found = rfx_output_stream_found(m.stream);
-        shards->answers =
-            (struct rfx_found){.what = found.what, .count = found.count, .unit = found.unit};
+        shards->answers = (struct rfx_found){.what = found.what,
+                                             .count = found.count,
+                                             .unit = found.unit,
+                                             .areas = found.areas,
+                                             .empty_areas = found.empty_areas};
     }
     rfx_output_stream_free(m.stream);
     rfx_georeference_release(&m.geo);

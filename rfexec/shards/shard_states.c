@@ -14,6 +14,7 @@
 #include "layers/graph/reduction.h"
 #include "rfexec/output/output_file.h"
 #include "rfexec/run/model.h"
+#include "rfexec/shards/shard_head.h"
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_json.h"
 
@@ -486,11 +487,14 @@ enum rfx_status rfx_shard_states_load_network(struct rfx_memory *mem,
     const char *wanted = json_string_value(json_object_get(states->run, "model"));
     char model[RFX_SHARD_PATH_CHARS];
     struct rfx_graph *graph;
+    struct rfx_detector detector;
     struct rfx_load_options load = {.memory_bytes = memory_bytes};
     if (named == NULL || wanted == NULL || !rfx_shard_identity_load_options(states->run, &load))
         return rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json does not say what network it is of",
                         path);
-    enum rfx_status status = find_model(named, path, model, sizeof model, err);
+    enum rfx_status status = rfx_shard_head_load(states->run, &detector, &load, err);
+    if (status != RFX_OK) return rfx_fail_within(err, status, "%.200s.json", path);
+    status = find_model(named, path, model, sizeof model, err);
     if (status == RFX_OK) status = rfx_model_load(mem, model, &load, &graph, err);
     if (status != RFX_OK) return status;
     status = check_hash(mem, graph, model, wanted, path, err);

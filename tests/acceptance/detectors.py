@@ -10,7 +10,11 @@ For each network of tools/scripts/export_detectors.py and each size:
    Ultralytics' own suppression of boxes with an angle;
 3. the tensor agrees with ONNX Runtime within 1e-2 of its largest magnitude;
 4. the file of boxes has the same bytes under every plan (untiled, bands, tiles, the least memory that
-   the planner names) and with one to three threads.
+   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged;
+5. key points of -pose networks are those of the tensor, as the boxes in 2;
+6. masks of -seg networks, in all three forms, are those of tests/oracle/mask_cases.py on the tensors of
+   the same run, and Ultralytics' process_mask has other pixels only where the value that is compared
+   with 0 lies within 1e-5 of the largest values of its mask.
 
 --models DIR: the same for yunet_n_dynamic.onnx (public repository ShiqiYu/libfacedetection.train) and
 version-RFB-640.onnx (Linzaer/Ultra-Light-Fast-Generic-Face-Detector-1MB, one size), whichever are there.
@@ -39,12 +43,18 @@ TOLERANCE = 1e-2  # networks of drawn weights magnify the rounding of their firs
 SIZES = "640x640,320x480,224x224,608x800,1024x1024"
 PLANS = ("--untiled --threads 1", "--untiled --threads 3", "--bands 64 --threads 2", "--bands 24 --threads 1",
          "--tiles 2x3 --threads 2", "--tiles 3x2 --threads 3")
+# head, classes (0: the usual number) and score of networks with key points and masks. yolo11n-pose.yaml has 80 classes.
+FURTHER = {"yolov8n-pose": ("yolov8-pose", 0, 0.25), "yolo11n-pose": ("yolov8-pose", 80, 0.25),
+           "yolov8n-seg": ("yolov8-seg", 0, 0.5), "yolo11n-seg": ("yolov8-seg", 80, 0.5)}
+THEIR_MASKS = 200  # of a network and size: the first ones
 # file, head, scores above which faces are kept, sizes, largest value of the image (1: as the program of the
 # head scales it)
 FACES = (("yunet_n_dynamic.onnx", "yunet", ("0.01", "0.05"), "640x640,320x480,224x224,608x800,1024x1024", 255),
          ("version-RFB-640.onnx", "rfb", ("0.01", "0.05"), "480x640", 1))
-# rows, columns and MiB. yolo12n stores queries, keys, values and results of attention at stride 16.
-LARGE = (("yolo11n", 8000, 8000, 256), ("yolo12n", 8000, 8000, 544), ("yolov8n", 16384, 16384, 96))
+# rows, columns, MiB, and whether maps may wait in files. yolo12n stores a map at stride 16 while it computes attention
+# over all of stride 32.
+LARGE = (("yolo11n", 8000, 8000, 256, False), ("yolo12n", 8000, 8000, 416, False), ("yolo12n", 8000, 8000, 256, True),
+         ("yolov8n", 16384, 16384, 96, False))
 OBB = "yolov8-obb"
 MIB = 1 << 20
 
@@ -123,7 +133,8 @@ def compare(program, model, head, image, size, work):
     least, words = smallest(program, model, image, other, *asked)
     if least is None:
         return say(False, name, f"no least budget in: {words[:300]}")
-    return same_plans(program, model, image, name, first, other, [*PLANS[1:], least], *asked) and good
+    good = same_plans(program, model, image, name, first, other, [*PLANS[1:], least], *asked) and good
+    return same_parts(program, model, image, name, first, work, (), asked) and good
 
 
 def same_plans(program, model, image, name, first, other, plans, *asked):
@@ -135,6 +146,114 @@ def same_plans(program, model, image, name, first, other, plans, *asked):
             wrong = f"{plan}: another file of boxes"
         good = (not wrong or say(False, name, wrong)) and good
     return say(good, name, f"the same file under {len(plans)} other plans, the last one {plans[-1]}")
+
+
+def merge(program, work, end, *asked):
+    """Merges the files part*<end> of the folder to one; returns an error's words, or None."""
+    files = sorted(work.glob(f"part*{end}"))
+    code, _, words = call(program, "merge", *files, *asked)
+    return None if code == 0 else f"merge: exit {code}: {words[:300]}"
+
+
+def boxes_of_parts(program, model, image, count, merged, work, head, asked):
+    """Runs all parts, after the rounds of states that they need, and merges them."""
+    code, out, words = call(program, "plan", model, image, "--parts", count, "--json", *head)
+    if code != 0:
+        return f"plan --parts {count}: exit {code}: {words[:300]}"
+    rounds, states, wrong = json.loads(out)["rounds"], (), None
+    for done in range(rounds):
+        end = ".npy" if done == rounds - 1 else ".states"
+        for index in range(1, count + 1):
+            code, _, words = call(program, "run", model, image, "--part", f"{index}/{count}", "-o",
+                                  work / f"part{index}{end}", *head, *states)
+            if code != 0:
+                return f"part {index} of {count}: exit {code}: {words[:300]}"
+        last = end == ".npy"
+        wrong = merge(program, work, end, "-o", merged if last else work / f"round{done}", *(asked if last else ()))
+        states = ("--states", work / f"round{done}")
+        for file in work.glob("part*"):
+            file.unlink()
+        if wrong:
+            break
+    return wrong
+
+
+def same_parts(program, model, image, name, first, work, head=(), asked=()):
+    """head: options of the parts; asked: those of merge besides."""
+    good, merged = True, work / "merged.json"
+    for count in (1, 2, 3, 5):
+        merged.unlink(missing_ok=True)
+        wrong = boxes_of_parts(program, model, image, count, merged, work, head, (*head, *asked))
+        if not wrong and merged.read_bytes() != first.read_bytes():
+            wrong = f"{count} parts: another file of boxes"
+        good = (not wrong or say(False, name, wrong)) and good
+    return say(good, name, "the same file of 1, 2, 3 and 5 parts")
+def like_ultralytics(prototypes, coefficients, boxes, shape, name):
+    """The same masks by Ultralytics, whose sums are in another order."""
+    import mask_cases
+    import numpy as np
+    import torch
+    from ultralytics.utils import ops
+
+    differing = beyond = 0
+    for at in range(0, len(boxes), 20):
+        part = boxes[at : at + 20]
+        corners = np.array([box["box"] for box in part], np.float32)
+        k = np.stack([coefficients[box["index"]] for box in part])
+        theirs = ops.process_mask(*map(torch.from_numpy, (prototypes, k, corners)), shape, upsample=True)
+        for box, own, mask in zip(part, k, theirs.numpy().astype(bool)):
+            y0, y1, x0, x1 = rectangle = mask_cases.inside_of(box["box"], *shape)
+            wrong = mask != mask_cases.from_runs(box["mask"]["counts"], *shape)
+            differing += int(wrong.sum())
+            if wrong.any():
+                value = np.full(shape, np.inf, np.float32)
+                value[y0:y1, x0:x1] = mask_cases.values_of(prototypes, own, rectangle)
+                most = np.abs(value[np.isfinite(value)]).max()
+                beyond += int((np.abs(value[wrong]) > 1e-5 * most).sum())
+    return say(beyond == 0, name, f"{len(boxes)} masks of Ultralytics, {differing} pixels differ, {beyond} of them "
+               "not by rounding")
+
+
+def compare_masks(program, model, image, first, classes, asked, name, shape, work):
+    import mask_cases
+    import numpy as np
+
+    forms = {form: work / f"first.{form}" for form in ("coco.json", "geojson")}
+    for path in forms.values():
+        wrong = boxes_of(program, model, image, path, *asked)
+        if wrong:
+            return say(False, name, wrong)
+    candidates, prototypes = np.load(work / "tensor.output0.npy"), np.load(work / "tensor.output1.npy")
+    boxes, coco = mask_cases.load(first)["boxes"], mask_cases.load(forms["coco.json"])
+    features = mask_cases.load(forms["geojson"])["features"]
+    texts, pixels = mask_cases.differences(candidates, prototypes, boxes, classes, *shape, coco, features)
+    good = say(not texts, name, f"{len(boxes)} masks of {pixels} pixels, {len(texts)} differ {'; '.join(texts[:3])}")
+    return like_ultralytics(prototypes[0], candidates[0, 4 + classes :].T, boxes[:THEIR_MASKS], shape, name) and good
+
+
+def compare_further(program, model, image, size, work):
+    """Networks with key points or masks."""
+    import box_cases
+    import numpy as np
+
+    head, classes, score = FURTHER[model.stem]
+    first, other, name = work / "first.json", work / "other.json", f"{model.stem} {size}"
+    asked = ["--head", head, "--score", score, *(("--class-count", classes) if classes else ())]
+    wrong = boxes_of(program, model, image, first, *asked, "-o", work / "tensor.npy", *PLANS[0].split())
+    if wrong:
+        return say(False, name, wrong)
+    masks = head == "yolov8-seg"
+    rows = box_cases.rows_of(np.load(work / ("tensor.output0.npy" if masks else "tensor.npy")), head, classes, False)
+    theirs = box_cases.reference(rows, head, score, 0.45, False, None, classes)
+    texts = box_cases.differences(box_cases.read(first), theirs)
+    good = say(not texts, name, f"{len(theirs)} boxes of the reference, {len(texts)} differ {'; '.join(texts[:3])}")
+    if masks:
+        good = compare_masks(program, model, image, first, box_cases.classes_of(rows, head, classes), asked, name,
+                             tuple(map(int, size.split("x"))), work) and good
+    least, words = smallest(program, model, image, other, *asked)
+    if least is None:
+        return say(False, name, f"no least budget in: {words[:300]}")
+    return same_plans(program, model, image, name, first, other, [*PLANS[1:], least], *asked) and good
 
 
 def joined_by_hand(model, head, image):
@@ -191,7 +310,10 @@ def compare_faces(program, model, head, score, image, size, work):
     whole = joined_by_hand(model, head, image)
     worst = float(np.abs(output - whole).max() / np.abs(whole).max())
     good = say(worst <= TOLERANCE, name, f"largest error {worst:.1e} beside ONNX Runtime") and good
-    return same_plans(program, model, image, name, first, other, (*PLANS[1:], "--memory 40MiB"), *asked) and good
+    good = same_plans(program, model, image, name, first, other, (*PLANS[1:], "--memory 40MiB"), *asked) and good
+    if head == "rfb":  # its outputs are no maps
+        return good
+    return same_parts(program, model, image, name, first, work, ("--head", head), asked) and good
 
 
 def parts_of(plan):
@@ -201,24 +323,24 @@ def parts_of(plan):
                      if value >= MIB)
 
 
-def measure(program, folder, name, h, w, budget, work):
+def measure(program, folder, name, h, w, budget, spills, work):
     """The plan and the peak inside a budget. No score is above 1: the list of candidates is allocated, and
     stays empty, as a network of drawn weights finds objects everywhere."""
     model, image, boxes = folder / f"{name}.onnx", f"synthetic:{h}x{w}", work / "large.json"
     title = f"{name} {h}x{w}"
-    code, out, words = call(program, "plan", model, image, "--for-output", boxes, "--memory", f"{budget}MiB", "--json")
+    limits = ["--memory", f"{budget}MiB", *(["--spill", work] if spills else [])]
+    code, out, words = call(program, "plan", model, image, "--for-output", boxes, *limits, "--json")
     if code != 0:
         return say(False, title, f"not inside {budget} MiB: {words}")
     plan = json.loads(out)
     begin = time.monotonic()
-    code, out, words = call(program, "run", model, image, "--boxes", boxes, "--memory", f"{budget}MiB", "--json",
-                            "--score", "1")
+    code, out, words = call(program, "run", model, image, "--boxes", boxes, *limits, "--json", "--score", "1")
     seconds = time.monotonic() - begin
     if code != 0:
         return say(False, title, f"inside {budget} MiB: exit {code}: {words[:300]}")
     peak = json.loads(out)["measured"]["peak_rss_bytes"]
-    return say(peak <= budget * MIB, title, f"peak {peak / MIB:.1f} MiB of {budget}, {seconds:.0f} s; plan: "
-               f"{parts_of(plan)}")
+    return say(peak <= budget * MIB, title, f"peak {peak / MIB:.1f} MiB of {budget}{' and files' if spills else ''}, "
+               f"{seconds:.0f} s; plan: {parts_of(plan)}")
 
 
 def begin(parser, sizes, needed):
@@ -259,6 +381,9 @@ def main():
             for size in () if args.large else args.sizes.split(","):
                 h, w = map(int, size.split("x"))
                 np.save(work / "image.npy", export_detectors.drawn_image(h, w))
+                if name in FURTHER:
+                    missed += not compare_further(args.program, kept / f"{name}.onnx", work / "image.npy", size, work)
+                    continue
                 missed += not compare(args.program, kept / f"{name}.onnx", head, work / "image.npy", size, work)
         for file, head, scores, sizes, most in FACES if args.models and not args.large else ():
             for size in sizes.split(",") if (args.models / file).exists() else ():
@@ -268,9 +393,9 @@ def main():
                 for score in scores:
                     missed += not compare_faces(args.program, args.models / file, head, score, work / "image.npy",
                                                 size, work)
-        for name, h, w, budget in LARGE if args.large else ():
+        for name, h, w, budget, spills in LARGE if args.large else ():
             if name in names:
-                missed += not measure(args.program, kept, name, h, w, budget, work)
+                missed += not measure(args.program, kept, name, h, w, budget, spills, work)
     print(f"{missed} missed")
     return 1 if missed else 0
 

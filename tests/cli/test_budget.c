@@ -133,6 +133,10 @@ static void complete(const struct run_case *c, const char **args, int n, bool ou
         args[n++] = "--overlay-of";
         args[n++] = "labels";
     }
+    if (output && c->seed % 4 == 2 && makes_maps(c->model)) {
+        args[n++] = "--viewer";
+        args[n++] = "budget_viewer";
+    }
     if (output && c->seed % 4 == 1 && makes_maps(c->model)) {
         args[n++] = "--regions";
         args[n++] = "budget_regions.csv";
@@ -169,6 +173,7 @@ static double run_case(const struct run_case *c) {
     (void)snprintf(budget_text, sizeof budget_text, "%lld", (long long)budget);
     args[4] = budget_text;
     complete(c, args, 5, true);
+    assert_int_equal(system("rm -rf budget_viewer"), 0);
     assert_true(measured_own_peak() < budget);
     int64_t peak = measured_within(args, c->core, budget);
     if (env_int("RFX_VERBOSE", 0) != 0)

@@ -257,7 +257,57 @@ static void test_head_files_that_are_refused(void **state) {
     expect_says(2, RUN "-o no.geojson --head head.json", "goes with --boxes");
     expect_says(4, RUN "--boxes no.json --head head.json --max-boxes 10", "more than 10");
     expect(0, RUN "--part 1/1 -o whole.npy");
-    expect_says(2, "merge whole.npy -o no.json --head head.json", "'head.json' is not known");
+    expect_says(2, "merge whole.npy -o no.json --head head.json", "which no head file has joined");
+    assert_int_not_equal(access("no.json", F_OK), 0);
+}
+
+/* Runs all parts with a head and merges them. */
+static void merge_parts(int n, const char *merged) {
+    char command[300], merge[400];
+    int used = snprintf(merge, sizeof merge, "merge %s", merged);
+    for (int k = 1; k <= n; ++k) {
+        (void)snprintf(command, sizeof command,
+                       RUN "--part %d/%d -o told%dof%d.npy --head head.json", k, n, k, n);
+        expect(0, command);
+        used += snprintf(merge + used, sizeof merge - (size_t)used, " told%dof%d.npy", k, n);
+    }
+    expect(0, merge);
+}
+
+static void test_parts_of_a_described_head(void **state) {
+    static const int counts[] = {1, 2, 3, 5};
+    (void)state;
+    write_file("head.json", HEAD_FILE);
+    expect(0, RUN "--boxes told.json --head head.json");
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; ++i) {
+        (void)unlink("merged.json");
+        merge_parts(counts[i], "-o merged.json --head head.json");
+        assert_same_files("told.json", "merged.json");
+    }
+    /* The parts know their head. */
+    expect(0, "merge told2of3.npy told1of3.npy told3of3.npy -o merged.json");
+    assert_same_files("told.json", "merged.json");
+    /* Another file may decode them in another way, but not join them. */
+    write_file("clip.json",
+               "{\"outputs\": [{\"names\": [\"output0\"], \"axes\": \"v n\", \"values\": [\"box\", "
+               "\"scores\"]}], \"decode\": \"centre\", \"clip\": true}");
+    expect(0, RUN "--boxes told.json --head clip.json");
+    expect(0, "merge told1of2.npy told2of2.npy -o merged.json --head clip.json");
+    assert_same_files("told.json", "merged.json");
+    write_file("other.json",
+               "{\"outputs\": [{\"names\": [\"output0\"], \"axes\": \"n v\", \"values\": "
+               "[\"box\", \"scores\"]}], \"decode\": \"centre\"}");
+    write_file("more.json",
+               "{\"outputs\": [{\"names\": [\"output0\"], \"axes\": \"v n\", \"values\": [\"box\", "
+               "\"scores\"]}], \"decode\": \"centre\", \"background\": 80}");
+    expect_says(2, "merge told1of1.npy -o no.json --head other.json", "other outputs, axes");
+    expect_says(2, "merge told1of1.npy -o no.json --head more.json", "not those of the parts");
+    expect_says(2, "merge told1of1.npy -o no.json --head yolov8", "of the file 'head.json'");
+    expect_says(3, "merge told1of1.npy -o no.json --head missing.json", "cannot be opened");
+    expect(0, RUN "--part 1/2 -o clip1.npy --head clip.json");
+    expect_says(3, "merge clip1.npy told2of2.npy -o no.json", "their 'head' differs");
+    expect(0, "plan yolov8n synthetic:320x352 --parts 2 --head head.json");
+    assert_non_null(strstr(out_text, "output cells"));
     assert_int_not_equal(access("no.json", F_OK), 0);
 }
 
@@ -288,6 +338,7 @@ int main(void) {
         cmocka_unit_test(test_levels_of_padded_images),
         cmocka_unit_test(test_a_head_file_describes_a_known_head),
         cmocka_unit_test(test_head_files_that_are_refused),
+        cmocka_unit_test(test_parts_of_a_described_head),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("boxes", tests, set_up, NULL);

@@ -278,6 +278,28 @@ static void test_padded_images(void **state) {
     }
 }
 
+static void test_parts_give_the_same_file(void **state) {
+    (void)state;
+    for (int n = 1; n <= 3; ++n) {
+        char command[200], merge[300];
+        int used = snprintf(merge, sizeof merge, "merge -o merged.json --score 0.5 --iou 0.1");
+        for (int k = 1; k <= n; ++k) {
+            (void)snprintf(command, sizeof command,
+                           YUNET "--part %d/%d --head yunet -o p%dof%d.npy", k, n, k, n);
+            expect(0, command);
+            used += snprintf(merge + used, sizeof merge - (size_t)used, " p%dof%d.npy", k, n);
+        }
+        (void)unlink("merged.json");
+        expect(0, merge);
+        assert_same_files("all.json", "merged.json");
+    }
+    expect(0, "merge p1of1.npy -o merged.json --score 0.5 --iou 0.1 --head yunet");
+    assert_same_files("all.json", "merged.json");
+    expect_says(2, "merge p1of1.npy -o no.json --head yolov8", "'yunet', not 'yolov8'");
+    expect_says(2, YUNET "--part 1/2 -o no.npy", "--part-output says which of 12");
+    expect_says(3, "run rfb.onnx" IMAGE "--part 1/2 --head rfb -o no.npy", "has no parts");
+}
+
 static void test_what_cannot_be_is_refused(void **state) {
     (void)state;
     expect_says(3, "run half.onnx" IMAGE "--boxes no.json", "the network lacks 'kps_32'");
@@ -298,6 +320,7 @@ int main(void) {
         cmocka_unit_test(test_landmarks_are_counted),
         cmocka_unit_test(test_plan_counts_the_file_of_boxes),
         cmocka_unit_test(test_shares_of_the_image),
+        cmocka_unit_test(test_parts_give_the_same_file),
         cmocka_unit_test(test_padded_images),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };

@@ -335,6 +335,14 @@ static void test_areas_and_bins_are_checked(void **state) {
         "run labels.onnx synthetic:131x170 --summary no.csv --within areas.geojson --memory "
         "20MiB --answer-memory 100KiB",
         "--answer-memory is 102400");
+    write_file("far.geojson",
+               "{\"type\":\"MultiPolygon\",\"coordinates\":[[[[0,0],[85,0],[85,131],[0,0]]],"
+               "[[[900,0],[950,0],[950,9],[900,0]]]]}");
+    expect(0, "run labels.onnx synthetic:131x170 --summary w.csv --within far.geojson");
+    write_file("far.geojson",
+               "{\"type\":\"Polygon\",\"coordinates\":[[[900,0],[950,0],[950,9],[900,0]]]}");
+    expect_says(0, "run labels.onnx synthetic:131x170 --summary w.csv --within far.geojson",
+                "--within: 1 of 1 areas hold the centre of no pixel");
     expect_says(2, RUN "--summary no.csv --within names.geojson --coordinates map",
                 "coordinate system");
     expect_says(2, RUN "-o map.npy --within names.geojson", "--summary");

@@ -66,6 +66,37 @@ static void test_parts_and_lists_give_the_same_file(void **state) {
     assert_int_not_equal(access("less.geojson", F_OK), 0);
 }
 
+static void test_simplified_polygons(void **state) {
+    static const char *const plans[] = {"--bands 3 --threads 1", "--untiled --threads 2",
+                                        "--tiles 3x2", "--bands 1 --memory 20MiB"};
+    char command[300];
+    (void)state;
+    expect(0, RUN FOUND "--regions simple.geojson --simplify 0.5");
+    read_text("all.geojson", out_text);
+    size_t exact = strlen(out_text);
+    read_text("simple.geojson", out_text);
+    assert_true(strlen(out_text) + 1000 < exact);
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; ++i) {
+        (void)snprintf(command, sizeof command, RUN FOUND "--regions one.geojson --simplify 0.5 %s",
+                       plans[i]);
+        expect(0, command);
+        assert_same_files("simple.geojson", "one.geojson");
+    }
+    for (int i = 1; i <= 3; ++i) {
+        (void)snprintf(command, sizeof command, RUN "--part %d/3 -o s%d.npy", i, i);
+        expect(0, command);
+    }
+    expect(0, "merge s1.npy s2.npy s3.npy -o merged.geojson --simplify 0.5 " FOUND);
+    assert_same_files("simple.geojson", "merged.geojson");
+    expect(0, RUN FOUND "--regions one.geojson --simplify 0");
+    assert_same_files("all.geojson", "one.geojson");
+    expect_says(2, RUN FOUND "--regions no.geojson --simplify 0.71", "0 to 0.7 pixels");
+    expect_says(2, RUN FOUND "--regions no.geojson --simplify -1", "0 to 0.7 pixels");
+    expect_says(2, RUN FOUND "--regions no.csv --simplify 0.5", "this kind of file has none");
+    expect_says(2, RUN "--part 1/3 -o no.npy --simplify 0.5", "excludes");
+    assert_int_not_equal(access("no.geojson", F_OK), 0);
+}
+
 /* Sums of a column of a CSV file with a header; columns count from 0. */
 static double sum_of(const char *path, int column, int *lines) {
     double sum = 0.0;
@@ -177,6 +208,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_is_the_same_for_every_plan),
         cmocka_unit_test(test_parts_and_lists_give_the_same_file),
+        cmocka_unit_test(test_simplified_polygons),
         cmocka_unit_test(test_classes_cover_the_map),
         cmocka_unit_test(test_places_are_those_of_the_picture),
         cmocka_unit_test(test_open_regions_are_limited),

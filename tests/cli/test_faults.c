@@ -36,6 +36,7 @@ static const char *const kinds[] = {"malloc", "read", "write", "mmap", "fsync"};
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
 static const char page_path[] = "page.html", overlay_path[] = "overlay.png";
+static const char viewer_path[] = "viewer", viewer_page[] = "viewer/index.html";
 static const char boxes_path[] = "boxes.json", regions_path[] = "regions.geojson";
 
 #define DEFECTS RFX_SOURCE_DIR "/data/defect_net.onnx"
@@ -64,6 +65,10 @@ static const struct way {
      "out.npy",
      {"run", "fsrcnn", "synthetic:40x48", "--bands", "8", "--report", page_path}},
     {"overlay", "out.npy", {"run", "fsrcnn", "in.png", "--bands", "8", "--overlay", overlay_path}},
+    {"viewer",
+     "out.npy",
+     {"run", DEFECTS, "in.png", "--threshold", "0.01", "--regions", regions_path, "--viewer",
+      viewer_path}},
     {"boxes",
      "out.npy",
      {"run", "boxes.onnx", "in.png", "--head", "yolov8", "--boxes", boxes_path, "--overlay",
@@ -71,6 +76,9 @@ static const struct way {
     {"boxes of a head file",
      "out.json",
      {"run", "yolov8n", "synthetic:96x96", "--bands", "32", "--head", "head.json"}},
+    {"masks",
+     "out.json",
+     {"run", "masks.onnx", "in.png", "--head", "yolov8-seg", "--class-count", "3"}},
     {"regions",
      "out.npy",
      {"run", DEFECTS, "in.png", "--threshold", "0.01", "--regions", regions_path, "--overlay",
@@ -135,6 +143,7 @@ static struct measured_end run(const struct way *way, const char *fault) {
     (void)unlink(overlay_path);
     (void)unlink(boxes_path);
     (void)unlink(regions_path);
+    assert_int_equal(system("rm -rf viewer"), 0);
     assert_int_equal(setenv("RFX_FAULT", fault, 1), 0);
     assert_int_equal(setenv("LD_PRELOAD", RFX_FAULT_SHIM, 1), 0);
     struct measured_end ended = measured_run(args, NULL, limits);
@@ -153,13 +162,35 @@ static void read_log(char line[300]) {
 }
 
 static bool is_ours(const char *name, const struct way *way) {
-    static const char *const others[] = {
-        ".",       "..",         "head.json",  "in.onnx",   "in.tif",           "in.png",
-        "in.json", "in.zarr",    "boxes.onnx", "fault.log", "measured_out.txt", "measured_err.txt",
-        page_path, overlay_path, boxes_path,   regions_path};
+    static const char *const others[] = {".",
+                                         "..",
+                                         "head.json",
+                                         "masks.onnx",
+                                         "in.onnx",
+                                         "in.tif",
+                                         "in.png",
+                                         "in.json",
+                                         "in.zarr",
+                                         "boxes.onnx",
+                                         "fault.log",
+                                         "measured_out.txt",
+                                         "measured_err.txt",
+                                         page_path,
+                                         overlay_path,
+                                         boxes_path,
+                                         regions_path,
+                                         viewer_path};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0) return true;
     return way != NULL && way->output != NULL && strcmp(name, way->output) == 0;
+}
+
+/* Removes a file or a folder of files; how many. */
+static int remove_whole(const char *name) {
+    char command[300];
+    if (unlink(name) == 0) return 1;
+    (void)snprintf(command, sizeof command, "rm -r '%s'", name);
+    return system(command) == 0;
 }
 
 /* Removes what nobody should have left; how many files. */
@@ -168,7 +199,7 @@ static int remove_left(const struct way *way) {
     int n = 0;
     assert_non_null(directory);
     for (struct dirent *e = readdir(directory); e != NULL; e = readdir(directory))
-        if (!is_ours(e->d_name, way)) n += unlink(e->d_name) == 0;
+        if (!is_ours(e->d_name, way)) n += remove_whole(e->d_name);
     (void)closedir(directory);
     return n;
 }
@@ -238,13 +269,15 @@ static bool is_known(const char *caller, int code) {
 /* The page or the picture with the overlay that a way writes after its outputs, or NULL. */
 static const char *wanted_page(const struct way *way) {
     for (int i = 0; way->args[i] != NULL; i++)
+        if (way->args[i] == viewer_path) return viewer_page;
+    for (int i = 0; way->args[i] != NULL; i++)
         if (way->args[i] == page_path || way->args[i] == overlay_path) return way->args[i];
     return NULL;
 }
 
 /* Whether it is there, complete. */
 static bool is_page_there(const char *path) {
-    const char *end = path == page_path ? "</html>\n" : "IEND\xae\x42\x60\x82";
+    const char *end = path != overlay_path ? "</html>\n" : "IEND\xae\x42\x60\x82";
     char tail[16] = {0};
     FILE *file = path != NULL ? fopen(path, "rb") : NULL;
     if (file == NULL) return false;
@@ -373,13 +406,14 @@ static int make_inputs(void **state) {
     make_plan("in.json");
     make_head("head.json");
     detector_maker_save("boxes.onnx", 2 * INPUT_H, 2 * INPUT_W, 10.0f, 3);
+    detector_maker_save_more("masks.onnx", 2 * INPUT_H, 2 * INPUT_W, 10.0f, 3, 2, true);
     return access("in.onnx", R_OK) == 0 && access("in.png", R_OK) == 0 ? 0 : -1;
 }
 
 static int remove_folder(void **state) {
-    static const char *const inputs[] = {"in.onnx",          "in.tif",     "in.png",
-                                         "in.json",          "fault.log",  "measured_out.txt",
-                                         "measured_err.txt", "boxes.onnx", "head.json"};
+    static const char *const inputs[] = {
+        "in.onnx",          "in.tif",           "in.png",     "in.json",   "fault.log",
+        "measured_out.txt", "measured_err.txt", "boxes.onnx", "head.json", "masks.onnx"};
     (void)state;
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) (void)unlink(inputs[i]);
     if (system("rm -rf in.zarr") != 0) return -1;

@@ -302,6 +302,49 @@ static void test_compare_refuses(void **state) {
     expect_says(4, "compare " NET " net.onnx synthetic:640x640 --memory 7MiB", "needs at least");
 }
 
+/* A built-in network on bytes gives the bytes of the file that export writes for it, under every
+ * plan, and every command takes its name. */
+static void test_builtin_names(void **state) {
+    static const char *const names[] = {"fsrcnn", "resnet18", "deeplab_v3"};
+    static const char *const plans[] = {"", "--tiles 2x2 --threads 1", "--bands 5 --threads 3",
+                                        "--untiled --row-by-row --int8 spec"};
+    char command[300];
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; ++i) {
+        (void)snprintf(command, sizeof command, "export %s:int8 --size 65x48 -o named.onnx",
+                       names[i]);
+        expect(0, command);
+        for (size_t p = 0; p < sizeof plans / sizeof plans[0]; ++p) {
+            (void)snprintf(command, sizeof command, "run named.onnx synthetic:65x48 -o file.npy %s",
+                           plans[p]);
+            expect(0, command);
+            (void)snprintf(command, sizeof command, "run %s:int8 synthetic:65x48 -o name.npy %s",
+                           names[i], plans[p]);
+            expect(0, command);
+            assert_same_files("file.npy", "name.npy");
+        }
+        (void)snprintf(command, sizeof command, "verify %s:int8 synthetic:65x48 --bands 7",
+                       names[i]);
+        expect(0, command);
+        (void)snprintf(command, sizeof command, "compare %s %s:int8 synthetic:96x128:9 --json",
+                       names[i], names[i]);
+        expect(0, command);
+        json_t *doc = document("compare");
+        double ratio = number_of(json_array_get(at(doc, "tensors"), 0), "signal_to_noise_db");
+        json_decref(doc);
+        /* synthetic: pictures fill a third of the ranges */
+        if (!(ratio > 8.0)) fail_msg("%s: %.1f dB", names[i], ratio);
+    }
+    expect(0, "models --json");
+    assert_non_null(strstr(out_text, "\"mobilenet_v2:int8\""));
+    expect(0, "plan mobilenet_v2:int8 --size 512x512 --memory 16MiB");
+    expect(0, "analyze yolov8n:int8 --size 64x64");
+    expect_says(2, "run mobilenet_v2:int8 synthetic:64x64 --seed 1", "ranges of its tensors");
+    expect_says(2, "export vgg16:int8 -o no.onnx", "':int8' follows only the names mobilenet_v2");
+    expect_says(3, "quantize fsrcnn:int8 --images list.txt -o no.onnx", "on bytes already");
+    assert_int_equal(system("test ! -e no.onnx"), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_is_the_same_for_every_plan),
@@ -314,6 +357,7 @@ int main(void) {
         cmocka_unit_test(test_compare_measures_outputs),
         cmocka_unit_test(test_compare_measures_layers),
         cmocka_unit_test(test_compare_refuses),
+        cmocka_unit_test(test_builtin_names),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);
 }

@@ -13,7 +13,8 @@ import struct
 import subprocess
 import sys
 import xml.etree.ElementTree
-import zlib
+
+from png_files import read_png
 
 rfexec, model, work = (os.path.abspath(a) for a in sys.argv[1:4])
 shutil.rmtree(work, ignore_errors=True)
@@ -83,31 +84,6 @@ def read_page(path):
     balance.feed(text)
     assert balance.open == [], balance.open
     return xml.etree.ElementTree.fromstring(text), balance.text
-
-
-def read_png(data):
-    """Width, height and RGB pixels of an 8-bit picture without interlacing."""
-    assert data[:8] == b"\x89PNG\r\n\x1a\n"
-    at, packed = 8, b""
-    while at < len(data):
-        size, kind = struct.unpack(">I4s", data[at : at + 8])
-        body = data[at + 8 : at + 8 + size]
-        assert zlib.crc32(kind + body) == struct.unpack(">I", data[at + 8 + size : at + 12 + size])[0]
-        if kind == b"IHDR":
-            w, h, bits, colour = struct.unpack(">IIBB", body[:10])
-            assert (bits, colour) == (8, 2)
-        packed += body if kind == b"IDAT" else b""
-        at += 12 + size
-    raw, rows, before = zlib.decompress(packed), [], bytes(3 * w)
-    for y in range(h):
-        line = bytearray(raw[y * (3 * w + 1) + 1 : (y + 1) * (3 * w + 1)])
-        for i in range(3 * w):
-            a, b, c = (line[i - 3] if i >= 3 else 0), before[i], (before[i - 3] if i >= 3 else 0)
-            paeth = min((a, b, c), key=lambda v: abs(a + b - c - v))
-            line[i] = line[i] + (0, a, b, (a + b) // 2, paeth)[raw[y * (3 * w + 1)]] & 255
-        rows.append(bytes(line))
-        before = line
-    return w, h, rows
 
 
 def histogram(page):

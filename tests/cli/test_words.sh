@@ -70,7 +70,7 @@ END
     cat >expected <<'END'
 verify version
 advise
-mobilenet_v2 mobilenet_v1 mobilenet_v3_large mobilenet_v3_small
+mobilenet_v2 mobilenet_v1 mobilenet_v3_large mobilenet_v3_small mobilenet_v2:int8
 winograd
 --memory
 --json --help

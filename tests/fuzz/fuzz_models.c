@@ -8,6 +8,7 @@
 
 #include "rfexec/run/model.h"
 #include "tests/fuzz/fuzz.h"
+#include "tests/support/makers/late_maker.h"
 
 static struct maker graph, node, model, function; /* function: of the model, where not empty */
 static float weights[1024];
@@ -351,6 +352,11 @@ static void make_empty(void) {
     output("y");
 }
 
+/* A detector that ends in nodes whose sizes depend on data. */
+static void make_late(void) {
+    late_maker_graph(&graph, 12, 16, 0.5f);
+}
+
 static const struct {
     const char *name;
     void (*make)(void);
@@ -360,11 +366,13 @@ static const struct {
     {"reduced", make_reduced},     {"normed", make_normed},   {"no_nodes", make_no_nodes},
     {"computed", make_computed},   {"inlined", make_inlined}, {"empty", make_empty},
     {"quantised", make_quantised}, {"bytes", make_bytes},     {"dynamic", make_dynamic},
+    {"late", make_late},
 };
 
-const char *const fuzz_model_names[] = {
-    "classes",   "skips", "excite",   "shapes",   "places",  "dense", "reduced", "normed",
-    "quantised", "bytes", "no_nodes", "computed", "inlined", "empty", "dynamic", NULL};
+const char *const fuzz_model_names[] = {"classes",  "skips",    "excite",  "shapes",    "places",
+                                        "dense",    "reduced",  "normed",  "quantised", "bytes",
+                                        "no_nodes", "computed", "inlined", "empty",     "dynamic",
+                                        "late",     NULL};
 
 const struct maker *fuzz_model(const char *name) {
     fuzz_values(weights, (int64_t)(sizeof weights / sizeof weights[0]));

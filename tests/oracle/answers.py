@@ -6,6 +6,7 @@ Runs in the working directory, on networks that pass their input through: as lab
 - Regions of random label maps of 1 x 1 to 3,000 x 3,000 pixels (--large; else to 300 x 300), connectivity
   4 and 8, under random plans: region_cases.py compares each with scipy.ndimage.label and
   rasterio.features.shapes.
+- The same regions simplified: simplified_cases.py holds them against the exact ones by shapely.
 - Points of random maps of floats with ties and NaN: scipy.ndimage.maximum_filter over the window, and over
   the pixels of the window before the middle.
 - Summaries: numpy.unique, numpy.nanmin, numpy.nanmax, math.fsum, numpy.histogram.
@@ -35,6 +36,7 @@ import rasterio.features
 import region_cases
 import scipy.ndimage
 import shapely
+import simplified_cases
 import text_cases
 from loguru import logger
 from onnx import TensorProto, helper
@@ -164,6 +166,14 @@ def region_case(program, rng, h, w, what):
         features = check_geojson("regions.geojson", f"{what}, {connectivity}", validate=h * w <= 10000)
         words = region_cases.compare(labels, features, connectivity, background, least)
         check(not words, f"{what}, connectivity {connectivity}: {words[:3]}")
+        tolerance = float(rng.choice([0.05, 0.36, 0.5, 0.6, 0.7]))
+        rfexec(program, "run", "through_int.onnx", "labels.npy", "--regions", "simple.geojson", "--connect",
+               str(connectivity), "--min-area", str(least), *everything, "--simplify", str(tolerance),
+               *plan(rng, min(h, w)))
+        simple = check_geojson("simple.geojson", f"{what}, {connectivity}, simplified", validate=h * w <= 10000)
+        covered = h * w if background is None and least == 1 else None
+        words = simplified_cases.compare(features, simple, tolerance, covered)
+        check(not words, f"{what}, connectivity {connectivity}, simplified by {tolerance}: {words[:3]}")
     rfexec(program, "run", "through_int.onnx", "labels.npy", "--summary", "summary.json", *plan(rng, min(h, w)))
     found = [(c["label"], c["pixels"], c["area"], c["share"]) for c in read_geojson("summary.json")["classes"]]
     values, counts = np.unique(labels, return_counts=True)

@@ -15,7 +15,8 @@ the tensor. Limits of these programs on the number of boxes are not applied.
 
 yunet and rfb (--image HxW is needed): output.npy is the joined output, rows of cls, obj, bbox, kps or of
 scores, boxes. yunet is decoded as OpenCV's FaceDetectorYN does, with NumPy in float32; "points" of the
-boxes must be equal, too.
+boxes must be equal, too. So must those of yolov8-pose, x, y and score of each, which stand behind the
+classes (one, unless --classes is given). Masks of yolov8-seg: mask_cases.py.
 """
 
 import argparse
@@ -26,7 +27,8 @@ import numpy as np
 import torch
 import torchvision
 
-HEADS = ["yolov8", "yolov5", "yolov7", "yolox", "yolov10", "yunet", "rfb"]
+HEADS = ["yolov8", "yolov5", "yolov7", "yolox", "yolov10", "yunet", "rfb", "yolov8-pose", "yolov8-seg"]
+BEHIND = {"yolov8-pose": 0, "yolov8-seg": 32}  # heads with numbers behind the classes: how many, unless --classes says
 FIELDS = ["left", "top", "right", "bottom", "score", "label", "index"]
 
 
@@ -38,11 +40,20 @@ def rows_of(tensor, head, classes, transposed):
     fixed = {"yolov8": 4, "yolov10": 6}.get(head, 5)
     if head in ("yunet", "rfb"):
         return rows
-    if head == "yolov8" and not transposed:
+    if head.startswith("yolov8") and not transposed:
         rows = rows.T
+    if head in BEHIND:
+        return rows.contiguous()
     if head == "yolov10":
         return rows[:, :6].contiguous()
     return rows[:, : fixed + (classes or rows.shape[1] - fixed)].contiguous()
+
+
+def classes_of(rows, head, classes):
+    """The number of classes of a head with numbers behind them."""
+    if classes or head == "yolov8-pose":
+        return classes or 1
+    return rows.shape[1] - 4 - BEHIND[head]
 
 
 def cells_of(image):
@@ -72,7 +83,7 @@ def yunet_boxes(rows, image):
     return torch.from_numpy(np.concatenate([centre - half, centre + half], 1)), torch.from_numpy(scores)
 
 
-def decode(rows, head, score, image):
+def decode(rows, head, score, image, classes=0):
     """Returns (boxes, scores, labels, indices) of the candidates that pass the score."""
     if head == "yunet":
         boxes, scores = yunet_boxes(rows, image)
@@ -86,8 +97,9 @@ def decode(rows, head, score, image):
     else:
         half = rows[:, 2:4] / 2
         boxes = torch.cat((rows[:, :2] - half, rows[:, :2] + half), 1)
-        if head == "yolov8":
-            scores, labels = rows[:, 4:].max(1)
+        if head.startswith("yolov8"):
+            end = 4 + classes_of(rows, head, classes) if head in BEHIND else rows.shape[1]
+            scores, labels = rows[:, 4:end].max(1)
             passed = scores > score
         elif head == "yolox":
             best, labels = rows[:, 5:].max(1)
@@ -117,10 +129,18 @@ def by_score(scores, positions):
     return positions[scores[positions].sort(descending=True, stable=True)[1]]
 
 
-def reference(rows, head, score, iou, agnostic, image=None):
-    """The rows of FIELDS that rfexec has to write, with yunet the landmarks' numbers behind them."""
-    boxes, scores, labels, indices = decode(rows, head, score, image)
-    points = yunet_points(rows, image).reshape(-1, 10) if head == "yunet" else np.zeros((len(rows), 0), np.float32)
+def points_of(rows, head, image, classes):
+    if head == "yunet":
+        return yunet_points(rows, image).reshape(-1, 10)
+    if head == "yolov8-pose":
+        return rows.numpy()[:, 4 + classes_of(rows, head, classes) :]
+    return np.zeros((len(rows), 0), np.float32)
+
+
+def reference(rows, head, score, iou, agnostic, image=None, classes=0):
+    """The rows of FIELDS that rfexec has to write, with the numbers of points behind them."""
+    boxes, scores, labels, indices = decode(rows, head, score, image, classes)
+    points = points_of(rows, head, image, classes)
     if head == "yolov10":  # the network has suppressed
         left = by_score(scores, torch.arange(len(scores)))
     else:
@@ -155,7 +175,7 @@ def differences(ours, theirs):
     """Texts of the boxes that differ."""
     texts = []
     for at, (a, b) in enumerate(zip(ours, theirs)):
-        names = [*FIELDS, *(f"points[{i // 2}][{i % 2}]" for i in range(10))]
+        names = [*FIELDS, *(f"number {i} of points" for i in range(len(b)))]
         wrong = [f"{field} {x}, expected {y}" for field, x, y in zip(names, a, b) if not same(x, y)]
         if len(a) != len(b):
             wrong.append(f"{len(a)} numbers, expected {len(b)}")
@@ -183,7 +203,7 @@ def main():
         parser.error(f"--head {args.head} needs --image")
     ours = read(args.boxes)
     rows = rows_of(np.load(args.output), args.head, args.classes, args.transposed)
-    theirs = reference(rows, args.head, args.score, args.iou, args.agnostic, image)
+    theirs = reference(rows, args.head, args.score, args.iou, args.agnostic, image, args.classes)
     wrong = differences(ours, theirs)
     print(f"{args.boxes}: {len(ours)} boxes, {len(theirs)} of torchvision {torchvision.__version__}, "
           f"{len(wrong)} differ")

@@ -3,7 +3,7 @@
     window_models.py FOLDER
 
 Each is a convolution of 3 to 16 channels, a layer of a Swin transformer on its tokens, and a
-convolution, for pictures of 24x32. What is called other_... is no such attention: it has to be right
+convolution, for pictures of 24x32; area_large is for 132x66. What is called other_... is no such attention: it has to be right
 all the same.
 """
 
@@ -229,6 +229,31 @@ def heads_first(folder, name, put):
     save(folder, name, nodes, [*constants, *cuts, *mask_constants, *back_cuts], opset=17, prefix="window")
 
 
+def areas(folder, name, height, width, count):
+    """Attention of YOLO12: each of `count` areas of a map by itself, query, key and value of a head side by side."""
+    heads, n = 2, height * width // count
+    size = CHANNELS // heads
+    constants = [weight("wqkv", 3 * CHANNELS, CHANNELS, 1, 1), weight("bqkv", 3 * CHANNELS),
+                 weight("wpe", CHANNELS, 1, 7, 7), number("scale", size**-0.5), shape("thirds", size, size, size),
+                 shape("flat", 1, 3 * CHANNELS, -1), shape("split", count, n, heads, 3 * size),
+                 shape("all", 1, height * width, CHANNELS), shape("nhwc", 1, height, width, CHANNELS)]
+    split = op("Split", "p4 thirds", "q", axis=2)
+    split.output.extend(["k", "v"])
+    nodes = [op("Conv", "c wqkv bqkv", "p1"), op("Reshape", "p1 flat", "p2"),
+             op("Transpose", "p2", "p2t", perm=[0, 2, 1]), op("Reshape", "p2t split", "p3"),
+             op("Transpose", "p3", "p4", perm=[0, 2, 3, 1]), split, op("Mul", "q scale", "qs"),
+             op("Transpose", "qs", "qt", perm=[0, 1, 3, 2]), op("MatMul", "qt k", "d"),
+             op("Softmax", "d", "a", axis=-1), op("Transpose", "a", "at", perm=[0, 1, 3, 2]),
+             op("MatMul", "v at", "o1")]
+    for source, target in (("o1", "o"), ("v", "w")):
+        nodes += [op("Transpose", source, f"{target}2", perm=[0, 3, 1, 2]),
+                  op("Reshape", f"{target}2 all", f"{target}3"), op("Reshape", f"{target}3 nhwc", f"{target}4"),
+                  op("Transpose", f"{target}4", target, perm=[0, 3, 1, 2])]
+    nodes += [op("Conv", "w wpe", "pe", group=CHANNELS, pads=[3, 3, 3, 3]), op("Add", "o pe", "s1"),
+              op("Add", "c s1", "n")]
+    save(folder, name, nodes, constants, opset=13, prefix="area")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -239,6 +264,10 @@ def main():
     layer(folder, "sizes_from_shapes", sizes="shapes", shift=4)
     layer(folder, "parts_apart", qkv="apart", window=4, shift=2)
     layer(folder, "norm_written_out", opset=13, written_out=True, shift=4)
+    areas(folder, "whole", HEIGHT, WIDTH, 1)
+    areas(folder, "of_rows", HEIGHT, WIDTH, 4)
+    areas(folder, "other_cut_in_a_row", HEIGHT, WIDTH, 64)
+    areas(folder, "large", 132, 66, 2)  # more pixels than a thread takes alone
     heads_first(folder, "heads_first", put_by_indices)
     heads_first(folder, "heads_first_put_back", put_by_axes)
     layer(folder, "other_mask", shift=4, masked=mask(8, 3))

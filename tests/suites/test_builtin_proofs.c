@@ -3,8 +3,8 @@
  * Receptive fields: the definitions of the ops, composed tap by tap along each axis on an image so
  * large that the middle sees no border, against rfx_analysis, layer by layer. Influence: rows and
  * columns of a small image are made NaN, and in every layer exactly the rows and columns become NaN
- * that the definitions name. Costs: MACs counted one by one, and the arena's high water to the
- * byte, untiled, tiled and in row bands, with the same output bits. */
+ * that the definitions name; networks on bytes have no NaN. Costs: MACs counted one by one, and the
+ * arena's high water to the byte, untiled, tiled and in row bands, with the same output bits. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,7 +39,7 @@ static int64_t small_h(const char *name) {
     return strcmp(name, "real_esrgan") == 0 ? 24 : 96;
 }
 static int64_t small_w(const char *name) {
-    if (strcmp(name, "yolov8n") == 0 || strcmp(name, "ppocr_det") == 0)
+    if (strncmp(name, "yolov8n", 7) == 0 || strcmp(name, "ppocr_det") == 0)
         return 64; /* they would pad others with zeros */
     return small_h(name) * 5 / 6;
 }
@@ -312,9 +312,10 @@ static void small_images(void **state) {
             request.asked = rfx_ask_bands(2, 1);
             assert_int_equal(check_costs(name, graph, request, splits[n / 2]), whole);
         }
-        check_influence(name, graph, &rng);
-        fprintf(stderr, "%s: influence, MACs and arena proven at %lld x %lld\n", name, (long long)h,
-                (long long)w);
+        bool bytes = strstr(name, ":int8") != NULL;
+        if (!bytes) check_influence(name, graph, &rng);
+        fprintf(stderr, "%s: %sMACs and arena proven at %lld x %lld\n", name,
+                bytes ? "" : "influence, ", (long long)h, (long long)w);
         free(splits);
         rfx_graph_free(graph);
         assert_int_equal(rfx_memory_current_bytes(mem), 0);

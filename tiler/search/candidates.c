@@ -541,7 +541,9 @@ static void take_levels(struct rfx_search *search, const struct rfx_levels *leve
 
 static enum rfx_status init_levels(struct rfx_search *search, const struct rfx_graph *graph,
                                    const struct rfx_plan_request *request, struct rfx_error *err) {
-    enum rfx_status status = rfx_levels_init(&search->levels, graph, NULL, 0, err);
+    int cuts[RFX_PARTITION_MAX_WINDOWS];
+    int n_cuts = rfx_partition_window_cuts(graph, cuts);
+    enum rfx_status status = rfx_levels_init(&search->levels, graph, cuts, n_cuts, err);
     if (status == RFX_OK && request->may_spill) status = init_more(search, graph, err);
     if (status == RFX_OK && request->memory_bytes != 0) status = init_waists(search, graph, err);
     if (status != RFX_OK) return status;

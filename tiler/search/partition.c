@@ -423,6 +423,42 @@ bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts)
     return found == more;
 }
 
+/* Returns the node in [from, end) after which the fewest bytes cross a cut, or -1. Maps before node
+ * `first` do not count: a later stage may make them again from the image. */
+static int find_narrowest(const struct rfx_graph *graph, const struct point *points, int first,
+                          int from, int end) {
+    uint64_t fewest = UINT64_MAX;
+    int best = -1;
+    for (int i = from; i < end; i++) {
+        uint64_t over = 0;
+        for (int k = first; k <= i; k++)
+            if (points[k].last > i && !rfx_node_is_constant(&graph->nodes[k]))
+                over += rfx_tensor_bytes(&graph->nodes[k].out);
+        if (points[i].blocked > 0 || over >= fewest) continue;
+        fewest = over;
+        best = i;
+    }
+    return best;
+}
+
+int rfx_partition_window_cuts(const struct rfx_graph *graph, int *cuts) {
+    int n = graph->n_nodes, found = 0, windows[RFX_PARTITION_MAX_WINDOWS + 1], count = 0;
+    for (int i = 0; i < n && count < RFX_PARTITION_MAX_WINDOWS; i++)
+        if (rfx_node_has_large_windows(&graph->nodes[i])) windows[count++] = i;
+    windows[count] = n - 1;
+    if (count == 0) return 0;
+    struct point *points = rfx_memory_alloc(graph->mem, (size_t)n * sizeof *points);
+    if (points == NULL) return 0;
+    find_readers(graph, points);
+    find_sums(graph, points);
+    for (int k = 0; k < count; k++) {
+        int cut = find_narrowest(graph, points, windows[0], windows[k], windows[k + 1]);
+        if (cut >= 0) cuts[found++] = cut;
+    }
+    rfx_memory_release(graph->mem, points);
+    return found;
+}
+
 /* Returns the number of pixels of a map that a stream computes; 0: the node has no such map. */
 static int64_t pixels_of(const struct rfx_graph *graph, int i) {
     const struct rfx_node *node = &graph->nodes[i];

@@ -41,6 +41,9 @@ struct rfx_partition {
 /* Most additional stages of a chain. */
 #define RFX_PARTITION_MAX_MORE 12
 
+/* Most cuts behind attention in large windows. */
+#define RFX_PARTITION_MAX_WINDOWS 32
+
 /* Kinds of readers of a node's tensor. */
 enum rfx_node_use {
     RFX_USE_OUTPUT = 1 << 0, /* the user reads it as an output */
@@ -76,6 +79,11 @@ RFX_NODISCARD enum rfx_status rfx_levels_init(struct rfx_levels *levels,
  * gets its share of the row bytes of all maps, and few bytes are read across a cut. Fills
  * cuts[more], rising. Returns false if there are too few such cuts or memory is short. */
 bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts);
+
+/* Finds a cut behind each attention in large windows, where few bytes are read across the cut. A
+ * stream through several of them would hold a window of each. Fills cuts[], rising, and returns
+ * their number; 0 also if memory is short. */
+int rfx_partition_window_cuts(const struct rfx_graph *graph, int *cuts);
 
 /* A waist: maps that are smaller than the maps before and after them, as in the middle of a
  * U-Net. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
 
@@ -66,6 +66,12 @@ static const struct rfx_output_kind *kind_of(const struct asked *asked) {
     return alike;
 }
 
+void rfx_cli_answers_notice(const struct rfx_found *found) {
+    if (found->empty_areas > 0)
+        rfx_cli_message("--within: %lld of %lld areas hold the centre of no pixel",
+                        (long long)found->empty_areas, (long long)found->areas);
+}
+
 bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options) {
     return options->regions != NULL || options->points != NULL || options->summary != NULL ||
            options->text != NULL || options->boxes != NULL;
@@ -83,10 +89,17 @@ void rfx_cli_answers_settle(struct rfx_cli_output_options *options) {
     options->file = NULL;
 }
 
+static bool are_parts(const struct rfx_cli_part_options *part) {
+    return part->part != NULL || part->part_rect != NULL || part->parts > 0;
+}
+
 bool rfx_cli_answers_join(const struct rfx_cli_run_options *options) {
     const struct rfx_cli_answer_options *answer = &options->output.answer;
-    const char *planned = options->output.for_output;
+    const char *planned = options->output.for_output, *file = options->output.file;
     if (planned != NULL && are_boxes(planned)) return true;
+    if (are_parts(&options->part) && answer->head != NULL) return true;
+    /* Of rfexec-mpi; run has made it --boxes. */
+    if (answer->boxes == NULL && file != NULL && are_boxes(file)) return true;
     return answer->boxes != NULL && answer->boxes_of == NULL;
 }
 
@@ -94,19 +107,23 @@ int rfx_cli_answers_head(struct rfx_memory *mem, const struct rfx_cli_run_option
                          struct rfx_detector *detector, struct rfx_cli_model_options *model) {
     const struct rfx_cli_answer_options *answer = &options->output.answer;
     struct rfx_error err = {{0}};
+    const char *file = options->output.file;
+    /* A part is of the joined output alone, and a file of boxes of rfexec-mpi has no other one. */
+    model->head_only =
+        are_parts(&options->part) || (answer->boxes == NULL && file != NULL && are_boxes(file));
     if (answer->head == NULL || !rfx_head_is_file(answer->head)) return RFX_EXIT_DONE;
     if (!model->join_heads) {
         rfx_cli_message(
-            "--head '%s': a head file goes with --boxes, or with -o or --as of files of boxes "
-            "alone (.json, .coco.json, .boxes.csv, .boxes.geojson), and without --boxes-of: it "
-            "names the outputs",
+            "--head '%s': a head file goes with --boxes, with --part, or with -o or --as of files "
+            "of boxes alone (.json, .coco.json, .boxes.csv, .boxes.geojson), and without "
+            "--boxes-of: it names the outputs",
             answer->head);
         return RFX_EXIT_USAGE;
     }
     enum rfx_status status = rfx_head_file_read(mem, answer->head, detector, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     model->detector = detector;
-    model->head_only = options->output.file == NULL;
+    model->head_only |= file == NULL;
     return RFX_EXIT_DONE;
 }
 
@@ -130,6 +147,7 @@ static enum rfx_status format_for(const struct rfx_graph *graph,
     format->bits = 0;
     format->has_range = false;
     rfx_output_declare(format, graph, k);
+    if (!asked->maps) rfx_output_declare_prototypes(format, graph, k);
     (void)snprintf(what, sizeof what, "%s '%.150s', output '%.60s'", asked->option, asked->path,
                    graph->outputs[k].name);
     if ((tensor->layout == RFX_LAYOUT_NHWC) != asked->maps)
@@ -243,6 +261,7 @@ enum rfx_status rfx_cli_answers_open(const struct rfx_output_files *files,
         if (status == RFX_OK)
             status = rfx_cli_outputs_open_file(files->graph, options, files->source, item->output,
                                                asked.path, &format, &item->stream, err);
+        item->prototypes = format.prototypes.known ? format.prototypes.output : item->output;
     }
     return status;
 }
@@ -253,7 +272,8 @@ enum rfx_status rfx_cli_answers_write(struct rfx_cli_answers *answers, const str
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < RFX_CLI_ANSWERS && status == RFX_OK; ++i) {
         const struct rfx_cli_answer *item = &answers->items[i];
-        if (item->stream != NULL && item->output == end->output)
+        if (item->stream != NULL &&
+            (item->output == end->output || item->prototypes == end->output))
             status = rfx_output_stream_write_end(item->stream, end, rect, view, err);
     }
     return status;

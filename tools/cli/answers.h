@@ -11,6 +11,8 @@
 /* A file of one of these options. */
 struct rfx_cli_answer {
     int output;
+    int prototypes; /* output whose pieces the file takes too (rfx_output_declare_prototypes), or
+                       the same one */
     struct rfx_output_stream *stream; /* NULL: the option is not given */
     struct rfx_found found;           /* set by rfx_cli_answers_finish */
 };
@@ -29,11 +31,12 @@ struct rfx_cli_answers { /* all zero: none */
 };
 
 /* Returns whether the outputs of a head have to be joined (rfx_load_options): --boxes, or a file of
- * boxes in --for-output, asks for boxes, and not for those of a certain output. */
+ * boxes in --for-output or -o, asks for boxes, and not for those of a certain output; or there are
+ * parts and a --head. */
 bool rfx_cli_answers_join(const struct rfx_cli_run_options *options);
 
-/* If --head is a file, reads it into *detector and sets the members of *model that say how it is
- * joined; *detector must live while the network is loaded. Call it with model->join_heads set. */
+/* Sets the members of *model that say how the head is joined. If --head is a file, reads it into
+ * *detector, which must live while the network is loaded. Call it with model->join_heads set. */
 RFX_NODISCARD int rfx_cli_answers_head(struct rfx_memory *mem,
                                        const struct rfx_cli_run_options *options,
                                        struct rfx_detector *detector,
@@ -79,6 +82,9 @@ RFX_NODISCARD enum rfx_status rfx_cli_answers_write(struct rfx_cli_answers *answ
 RFX_NODISCARD enum rfx_status rfx_cli_answers_finish(struct rfx_cli_answers *answers,
                                                      struct rfx_cli_progress *progress,
                                                      struct rfx_error *err);
+
+/* Says how many areas of --within hold no pixel, if there are any. */
+void rfx_cli_answers_notice(const struct rfx_found *found);
 
 /* Returns whether one of the options is given. */
 bool rfx_cli_answers_any(const struct rfx_cli_answer_options *options);

@@ -196,6 +196,7 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                     .join_heads = options->join_heads,
                                     .detector = options->detector,
                                     .head_only = options->head_only,
+                                    .late = options->late,
                                     .memory_bytes = memory_bytes};
     if (options->tensors != NULL) {
         load.keep = options->tensors;

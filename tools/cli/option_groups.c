@@ -254,16 +254,18 @@ static const struct rfx_cli_option boxes_rows[] = {
 GROUP(rfx_cli_boxes_group, rfx_cli_heading_answers, boxes_rows);
 
 static const struct rfx_cli_option detector_rows[] = {
-    RFX_CLI_OPTION(rfx_cli_answer_options, "head", TEXT, head, "NAME|FILE.json",
-                   "form of the detector's output: yolov8 (also 9, 11, 12), yolov5, yolov7, yolox, "
-                   "yolov10, yunet, rfb or yolov8-obb (also 9, 11, 12), whose boxes have an angle "
-                   "and which must be named (default: the one that the shape or the outputs' names "
-                   "fit); or a file that describes a head that is not known, such as that of SSD, "
-                   "RetinaNet or FCOS (docs/answers.md)",
-                   .needs = "boxes output as"),
+    RFX_CLI_OPTION(
+        rfx_cli_answer_options, "head", TEXT, head, "NAME|FILE.json",
+        "form of the detector's output: yolov8 (also 9, 11, 12), yolov8-seg with masks, "
+        "yolov8-pose or -pose-xy with key points, yolov8-obb with angles, yolov5, yolov7, "
+        "yolox, yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
+        "fit); or a file that describes a head that is not known, such as that of SSD, "
+        "RetinaNet or FCOS (docs/answers.md)",
+        .needs = "boxes output as parts"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "class-count", COUNT, class_count, "N",
                    "number of classes, where further channels, of masks or key points, are behind "
-                   "them (default: all channels behind the box are classes)",
+                   "them (default: all channels behind the box are classes; with yolov8-pose 1, "
+                   "with yolov8-seg all but 32)",
                    .most = RFX_CLI_MOST, .needs = "boxes output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "score", NUMBER, score, "S",
                    "leave out boxes with scores up to S (default 0.25), of --text those below S "
@@ -276,10 +278,11 @@ static const struct rfx_cli_option detector_rows[] = {
     RFX_CLI_OPTION(rfx_cli_answer_options, "agnostic", FLAG, agnostic, NULL,
                    "let boxes of different classes suppress each other",
                    .needs = "boxes output as"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "max-boxes", COUNT, most_boxes, "N",
-                   "candidates above the score that are held at most, in 48 bytes each, with an "
-                   "angle in 76 (default 100000)",
-                   .most = 1000000000, .needs = "boxes output as"),
+    RFX_CLI_OPTION(
+        rfx_cli_answer_options, "max-boxes", COUNT, most_boxes, "N",
+        "candidates above the score that are held at most, in 48 bytes each, with an "
+        "angle in 76; with points or masks 16 more and 4 for each number (default 100000)",
+        .most = 1000000000, .needs = "boxes output as"),
 };
 GROUP(rfx_cli_detector_group, rfx_cli_heading_answers, detector_rows);
 
@@ -351,6 +354,10 @@ static const struct rfx_cli_option answers_rows[] = {
                    "pixels of a region are connected by their sides, or by sides and corners "
                    "(default 4)",
                    OF_ANSWER),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "simplify", NUMBER, tolerance, "T",
+                   "draw the polygons of regions with fewer points, at most T pixels of the map "
+                   "from the exact ones (up to 0.7); neighbours keep their common edges",
+                   OF_ANSWER),
     RFX_CLI_OPTION(rfx_cli_answer_options, "min-area", COUNT, least_area, "N",
                    "leave out regions of fewer than N pixels of the map", .most = INT64_MAX,
                    OF_ANSWER),
@@ -365,11 +372,12 @@ static const struct rfx_cli_option answers_rows[] = {
                    "write coordinates in pixels of the picture or in its coordinate system "
                    "(default: map where the picture has one)",
                    .needs = "regions points summary text boxes output as"),
-    RFX_CLI_OPTION(rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
-                   "memory for regions (with --text too) that are not complete yet, or for the "
-                   "areas of --within, a "
-                   "part of the budget (default 8MiB with --memory, else no limit)",
-                   .needs = "regions text within output as"),
+    RFX_CLI_OPTION(
+        rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
+        "memory for regions (with --text too) or a mask of --boxes that are not complete "
+        "yet, for the areas of --within, or for nodes whose sizes depend on data, a part of "
+        "the budget (default 8MiB with --memory, else no limit)",
+        .needs = "regions text boxes within output as"),
 };
 GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 
@@ -377,10 +385,10 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 
 /* Options that do not go with --part and --part-rect, which write the samples of one output to a
  * .npy file. */
-#define NOT_OF_PART                                                                         \
-    "keep dump report overlay top labels bits range tiff-tile tiff-compress overviews cog " \
-    "channel-names zarr-chunk zarr-compress zarr-format regions points summary text boxes " \
-    "threshold distance bins within unclip"
+#define NOT_OF_PART                                                                                \
+    "keep dump report viewer overlay top labels bits range tiff-tile tiff-compress overviews cog " \
+    "channel-names zarr-chunk zarr-compress zarr-format regions points summary text boxes "        \
+    "threshold distance bins within simplify unclip"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {
@@ -401,8 +409,9 @@ static const struct rfx_cli_option part_rows[] = {
     RFX_CLI_OPTION(rfx_cli_part_options, "mask", TEXT, mask, "FILE",
                    "image that is laid over the output; where it is 0 nothing is computed and 0 "
                    "(or the no-data value) is written",
-                   .excludes = "part part-rect states list keep dump top labels report overlay "
-                               "regions points summary text boxes plan untiled tiles split bands"),
+                   .excludes =
+                       "part part-rect states list keep dump top labels report viewer overlay "
+                       "regions points summary text boxes plan untiled tiles split bands"),
 };
 GROUP(rfx_cli_part_group, rfx_cli_heading_parts, part_rows);
 
@@ -414,7 +423,8 @@ static const struct rfx_cli_option list_rows[] = {
         "instead of INPUT: run on the images whose paths this file has, one a line (- "
         "for standard input); each image has a result file",
         .needs = "out-dir",
-        .excludes = "output report overlay dump top labels regions points summary text boxes"),
+        .excludes =
+            "output report viewer overlay dump top labels regions points summary text boxes"),
     RFX_CLI_OPTION(rfx_cli_list_options, "out-dir", TEXT, out_dir, "DIR",
                    "folder of the results, each named as its image with .npy or the end of --as",
                    .needs = "list"),
@@ -447,13 +457,16 @@ static const struct rfx_cli_option classes_rows[] = {
 };
 GROUP(rfx_cli_classes_group, rfx_cli_heading_report, classes_rows);
 
-#define OF_OVERLAY .needs = "overlay report"
+#define OF_OVERLAY .needs = "overlay report viewer"
 
 static const struct rfx_cli_option pictures_rows[] = {
     RFX_CLI_OPTION(rfx_cli_report_options, "report", RESULT, page, "FILE.html",
                    "write a page about the run: charts of plan, memory and time, previews of the "
                    "outputs, and the input with one output over it",
                    .ends = ".html .htm"),
+    RFX_CLI_OPTION(rfx_cli_report_options, "viewer", TEXT, viewer, "DIR",
+                   "write a folder with a page, index.html, that shows the input at any size as "
+                   "tiles, with an output over it and the --regions, --points and --boxes"),
     RFX_CLI_OPTION(
         rfx_cli_report_options, "overlay", RESULT, overlay, "FILE",
         "write the input with an output over it, half transparent, as .png or .tif; with "

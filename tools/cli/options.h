@@ -164,6 +164,7 @@ struct rfx_cli_model_options {
     bool join_heads;                     /* as in rfx_load_options; set for --boxes */
     const struct rfx_detector *detector; /* of --head FILE, as in rfx_load_options */
     bool head_only;
+    bool late; /* as in rfx_load_options; set by commands that know late nodes */
 };
 
 /* How a network is run. */
@@ -210,6 +211,7 @@ struct rfx_cli_answer_options {
     struct rfx_cli_numbers thresholds;
     const char *connect; /* 4 (NULL) or 8 */
     int64_t least_area;  /* 0: not given */
+    struct rfx_cli_number tolerance;
     bool all_labels;
     const char *classes;     /* file of class names */
     const char *coordinates; /* pixels or map; NULL: not given */
@@ -250,6 +252,7 @@ struct rfx_cli_report_options {
     int64_t top; /* 0: not given */
     const char *labels;
     const char *page; /* --report */
+    const char *viewer; /* folder */
     const char *overlay, *overlay_of, *overlay_output, *cam;
     float overlay_range[2]; /* both 0: not given */
 };

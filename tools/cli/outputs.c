@@ -10,6 +10,7 @@
 #include "rfexec/run/class_map.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
+#include "tools/cli/late_results.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 
@@ -34,7 +35,7 @@ static bool of_answers(const struct rfx_cli_answer_options *options) {
            options->memory_bytes != 0 || options->head != NULL || options->score.given ||
            options->overlap.given || options->agnostic || options->most_boxes != 0 ||
            options->class_count != 0 || options->distance != 0 || options->bins.n != 0 ||
-           options->within != NULL || options->growth.given;
+           options->within != NULL || options->tolerance.given || options->growth.given;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
@@ -82,6 +83,7 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
                                         .all_labels = options->all_labels,
                                         .least_area = options->least_area,
                                         .distance = options->distance};
+    answer.tolerance = options->tolerance.given ? (double)options->tolerance.value : 0.0;
     answer.within = options->within;
     answer.bins = options->bins;
     if (is_word(options->coordinates, "pixels")) answer.coordinates = RFX_ANSWER_PIXELS;
@@ -303,6 +305,7 @@ static bool suits_kinds(const struct rfx_graph *graph, const struct rfx_cli_run_
 
 int rfx_cli_outputs_check(const struct rfx_graph *graph,
                           const struct rfx_cli_run_options *options) {
+    if (graph->late != NULL) return rfx_cli_late_check(graph, options);
     const struct rfx_tensor *first = tensor_of(graph, 0);
     bool classes_asked = options->report.top > 0 || options->report.labels != NULL;
     if (classes_asked && !rfx_cli_is_vector(first)) {
@@ -348,6 +351,7 @@ static struct rfx_output_files files_of(const struct rfx_graph *graph,
 size_t rfx_cli_outputs_bytes(const struct rfx_graph *graph,
                              const struct rfx_cli_run_options *options,
                              const struct rfx_geo_source *source) {
+    if (graph->late != NULL) return rfx_cli_late_bytes(graph, options, source);
     const struct rfx_output_files files = files_of(graph, options, source);
     struct rfx_output_files_bytes sum = {0};
     for (int k = 0; k < graph->n_outputs; ++k) {

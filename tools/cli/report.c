@@ -9,6 +9,7 @@
 #include "layers/conv/conv_backend.h"
 #include "layers/core/checked.h"
 #include "layers/graph/group.h"
+#include "rfexec/late/late_run.h"
 #include "tiler/plan/mode.h"
 #include "tiler/plan/plan_file.h"
 #include "tiler/plan/splits.h"
@@ -221,6 +222,30 @@ static json_t *groups_json(const struct rfx_plan *plan) {
     return list;
 }
 
+/* The late nodes of a network: their number, and the names, shapes and types of the cut tensors. */
+static json_t *late_json(const struct rfx_graph *graph) {
+    json_t *cuts = json_array();
+    for (int k = 0; k < graph->late->n_cuts; ++k) {
+        const struct rfx_shape shape = rfx_output_shape(graph, k);
+        (void)json_array_append_new(
+            cuts, json_pack("{s:s, s:o, s:s}", "name", graph->outputs[k].name, "shape",
+                            rfx_report_shape(&shape), "type",
+                            rfx_type_name(graph->outputs[k].stored.type)));
+    }
+    return json_pack("{s:I, s:o, s:I}", "nodes", (json_int_t)graph->late->n_nodes, "cut_tensors",
+                     cuts, "cut_bytes", (json_int_t)rfx_late_cut_bytes(graph));
+}
+
+void rfx_report_late_text(const struct rfx_graph *graph) {
+    char bytes[RFX_HUMAN_CHARS];
+    if (graph->late == NULL) return;
+    printf(
+        "late       %zu nodes whose sizes depend on data run after the plan, on %d tensor%s of "
+        "%s\n",
+        graph->late->n_nodes, graph->late->n_cuts, graph->late->n_cuts == 1 ? "" : "s",
+        rfx_human_bytes(rfx_late_cut_bytes(graph), bytes));
+}
+
 json_t *rfx_report_plan(const struct rfx_plan *plan) {
     const struct rfx_node *nodes = plan->graph->nodes;
     json_t *stages = json_array();
@@ -247,10 +272,11 @@ json_t *rfx_report_plan(const struct rfx_plan *plan) {
     const struct rfx_stage *grid = find_grid(plan);
     char text[RFX_PLAN_TEXT];
     rfx_plan_describe(plan, text, sizeof text);
+    json_t *late = plan->graph->late != NULL ? late_json(plan->graph) : NULL;
     return json_pack(
-        "{s:s, s:o, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, "
+        "{s:o*, s:s, s:o, s:o, s:s?, s:[I, I], s:i, s:I, s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f, "
         "s:{s:I, s:I, s:I}}",
-        "text", text, "stages", stages, "groups", groups_json(plan), "split",
+        "late", late, "text", text, "stages", stages, "groups", groups_json(plan), "split",
         plan->split >= 0 ? rfx_split_label(plan->graph, plan->split) : NULL, "tiles",
         (json_int_t)(grid != NULL ? grid->spec.tiles_y : 1),
         (json_int_t)(grid != NULL ? grid->spec.tiles_x : 1), "threads", plan->threads, "peak_bytes",
@@ -298,6 +324,7 @@ void rfx_report_plan_text(const struct rfx_plan *plan) {
     printf("time       x%.2f of untiled, predicted: %.3g s\n",
            rfx_report_ratio(plan->cost, plan->cost_untiled),
            rfx_machine_seconds(plan->cost, plan->threads));
+    rfx_report_late_text(plan->graph);
     int keepers = rfx_factors_count(plan);
     printf("conv       %s", rfx_conv_choice_name(rfx_conv_choice_of(plan->graph)));
     if (keepers > 0)

@@ -82,6 +82,9 @@ json_t *rfx_report_number(double value);
 void rfx_report_untiled_text(const struct rfx_graph *graph);
 void rfx_report_untiled(json_t *document, const struct rfx_graph *graph);
 
+/* Prints a line about the late nodes of a network (rfexec/late/late.h), if it has any. */
+void rfx_report_late_text(const struct rfx_graph *graph);
+
 /* Prints the plan in lines on stdout. */
 void rfx_report_plan_text(const struct rfx_plan *plan);
 

@@ -184,14 +184,14 @@ function(rfx_add_onnx_proto target)
   target_link_libraries(${target} PRIVATE ${NANOPB_LIBRARY})
 endfunction()
 
-# Makes the table of golden fingerprints a part of programs: the file's text as rfx_golden_csv.
-function(rfx_add_golden target csv)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${csv})
-  file(READ ${csv} hex HEX)
+# Makes a file a part of programs: a library that has the file's text as `symbol`.
+function(rfx_add_text target symbol file)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} hex HEX)
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${hex}")
-  set(source ${CMAKE_CURRENT_BINARY_DIR}/generated/golden_csv.c)
+  set(source ${CMAKE_CURRENT_BINARY_DIR}/generated/${symbol}.c)
   file(GENERATE OUTPUT ${source} CONTENT
-       "extern const char rfx_golden_csv[];\nconst char rfx_golden_csv[] = {${bytes}0};\n")
+       "extern const char ${symbol}[];\nconst char ${symbol}[] = {${bytes}0};\n")
   add_library(${target} STATIC ${source})
   rfx_set_flags(${target})
 endfunction()

@@ -30,7 +30,7 @@ endmacro()
 rfx_part(OPENMP "Threads of OpenMP; OFF: POSIX threads" "" /core/team_start_openmp)
 rfx_part(OPENBLAS "OpenBLAS for matrix products, loaded when a network needs it" OPENMP /conv/blas.c)
 rfx_part(JSON "Plan files, files of shards, heads and areas, rounds of states, by jansson" ""
-         /plan/plan_file /plan/json_reader /shards/shard_ /api/rounds /answers/head_file
+         /plan/plan_file /plan/json_reader /shards/shard_ /api/rounds /output/head_file
          /answers/areas_file)
 rfx_part(BUILTINS "The built-in networks" "" rfexec/builtin/)
 rfx_part(PNG "PNG pictures and outputs, by libpng" "" /image_png /interlaced_png /output/image_write)
@@ -46,7 +46,7 @@ rfx_part(SLIDES "Slides of microscopes, by OpenSlide, which is loaded when one i
 
 # Files that stand for what is left out.
 foreach(pair OPENMP:/core/team_start_posix OPENBLAS:/conv/no_blas JSON:/api/no_rounds
-        JSON:/plan/no_plan_file
+        JSON:/plan/no_plan_file JSON:/output/no_head_file
         JSON:/answers/no_areas_file BUILTINS:/run/no_builtins)
   string(REPLACE ":" ";" pair ${pair})
   list(GET pair 0 name)
@@ -69,8 +69,11 @@ if(rfx_missing)
   list(JOIN rfx_missing ", " rfx_words)
   message(STATUS "librfexec alone is built: the program and the tests need what is OFF, ${rfx_words}")
 endif()
-if(NOT RFX_BUILD_PROGRAM) # what only the program calls
-  list(APPEND RFX_LEFT_OUT /image_pages.c /onnx/export/)
+if(NOT RFX_BUILD_PROGRAM) # what only the program calls, and built-in networks on bytes
+  list(APPEND RFX_LEFT_OUT /image_pages.c)
+  if(NOT RFX_WITH_BUILTINS)
+    list(APPEND RFX_LEFT_OUT /onnx/export/ rfexec/quantise/)
+  endif()
 endif()
 foreach(what "TESTS;the tests" "MPI;rfexec-mpi where MPI is found" "DEMO;the programs of tools/demo.sh")
   list(POP_FRONT what name)

@@ -70,7 +70,8 @@ static int load(struct check *c) {
     struct rfx_load_options load = {.h = options->model.size.y,
                                     .w = options->model.size.x,
                                     .seed = options->model.seed,
-                                    .int8 = options->model.int8};
+                                    .int8 = options->model.int8,
+                                    .late = true};
     if (c->survey != NULL && c->survey->image != NULL && load.h == 0) {
         const int64_t *dims = c->survey->image->dims;
         c->size_is_open = c->survey->image->rank == 4 && (dims[2] < 1 || dims[3] < 1);
@@ -196,6 +197,7 @@ static void print_text(const struct check *c) {
                type == RFX_TYPE_FLOAT32 ? "" : " ",
                type == RFX_TYPE_FLOAT32 ? "" : rfx_type_name(type));
     }
+    if (graph->late != NULL) rfx_report_late_text(graph);
     print_streams(c);
 }
 

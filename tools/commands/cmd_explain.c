@@ -245,7 +245,7 @@ static void tell_least(const struct rfx_plan *plan, const struct rfx_cli_least *
 
 static bool writes_files(const struct rfx_cli_run_options *options) {
     bool any = options->output.file != NULL || options->report.page != NULL ||
-               options->report.overlay != NULL;
+               options->report.overlay != NULL || options->report.viewer != NULL;
     for (int i = 0; i < options->model.kept.n; ++i) any |= options->model.kept.files[i] != NULL;
     return any;
 }
@@ -338,7 +338,8 @@ const struct rfx_cli_command rfx_cmd_explain = {
         "Runs nothing and writes no file. Says in which stages the network would run with these\n"
         "options, what is kept between the stages, what is computed twice, what takes the memory,\n"
         "and how the time compares with the whole-image run. Takes the options of run and gives\n"
-        "the same figures: the memory that -o, --report and --overlay take counts. Without INPUT\n"
+        "the same figures: the memory that -o, --report, --viewer and --overlay take counts. "
+        "Without INPUT\n"
         "the figures are for a .npy image of --size.\n",
     .examples =
         "rfexec explain mobilenet_v2 --size 4096x4096 --memory 64MiB\n"

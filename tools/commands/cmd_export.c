@@ -2,7 +2,6 @@
 #include <stdio.h>
 
 #include "layers/core/memory.h"
-#include "layers/graph/graph.h"
 #include "rfexec/run/model.h"
 #include "tools/cli/command.h"
 #include "tools/cli/job.h"
@@ -16,22 +15,14 @@ struct export_options {
 
 static int run(void *given) {
     const struct export_options *options = given;
-    /* No fusing, so that batch norms and activations are separate nodes, as other readers of ONNX
-     * expect. */
-    static const struct rfx_fuse_options no_fusing = {0};
-    struct rfx_load_options load = {.h = options->model.size.y,
-                                    .w = options->model.size.x,
-                                    .seed = options->model.seed,
-                                    .fuse = &no_fusing};
+    const struct rfx_load_options load = {
+        .h = options->model.size.y, .w = options->model.size.x, .seed = options->model.seed};
     const char *name = options->words.args[0];
     if (!rfx_builtin_exists(name)) return rfx_cli_refuse_model(name, "not a built-in network");
     struct rfx_memory *mem = rfx_cli_memory_create();
-    struct rfx_graph *graph = NULL;
     struct rfx_error err = {{0}};
     if (mem == NULL) return RFX_EXIT_SYSTEM;
-    enum rfx_status status = rfx_builtin_build(mem, name, &load, &graph, &err);
-    if (status == RFX_OK) status = rfx_onnx_export(graph, options->output.file, &err);
-    rfx_graph_free(graph);
+    enum rfx_status status = rfx_builtin_export(mem, name, &load, options->output.file, &err);
     rfx_memory_free(mem);
     return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
 }
@@ -48,8 +39,11 @@ const struct rfx_cli_command rfx_cmd_export = {
     .name = "export",
     .args = "BUILTIN -o FILE.onnx [--seed N] [--size HxW]",
     .summary = "write a built-in network as an ONNX file",
-    .details = "",
-    .examples = "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n",
+    .details =
+        "A name that ends with :int8 is a network of 8 bits (QDQ). 'rfexec models' lists them.\n",
+    .examples =
+        "rfexec export mobilenet_v2 -o mobilenet_v2.onnx\n"
+        "rfexec export mobilenet_v2:int8 -o mobilenet_v2.int8.onnx\n",
     RFX_CLI_TABLE(uses),
     .needs = "output",
     .min_args = 1,

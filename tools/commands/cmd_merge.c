@@ -4,8 +4,10 @@
 #include <sys/stat.h>
 
 #include "rfexec/output/output_stream.h"
+#include "rfexec/shards/shard_head.h"
 #include "rfexec/shards/shard_merge.h"
 #include "rfexec/shards/shard_rounds.h"
+#include "tools/cli/answers.h"
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
@@ -39,6 +41,7 @@ static int print_shards(const struct rfx_shards *shards, const struct rfx_merge_
     const struct rfx_shape *shape = rfx_shards_shape(shards);
     char hash[RFX_FINGERPRINT_CHARS], text[96], peak[RFX_HUMAN_CHARS];
     rfx_shards_hash(shards, hash);
+    rfx_cli_answers_notice(&shards->answers);
     if (options->json)
         return rfx_report_print(json_pack(
             "{s:i, s:s, s:i, s:O, s:{s:s, s:o, s:s}, s:o*, s:{s:I}}", "schema", RFX_JSON_SCHEMA,
@@ -63,9 +66,16 @@ static int merge_shards(const struct rfx_merge_options *options, struct rfx_memo
     struct rfx_shards shards;
     struct rfx_output_format format;
     struct rfx_cli_progress progress;
+    struct rfx_detector detector;
+    struct rfx_stored stored = {.head = NULL};
     struct rfx_error err = {{0}};
     enum rfx_status status =
         rfx_shards_read(mem, options->words.args, options->words.n_args, &shards, &err);
+    if (status == RFX_OK) {
+        stored = shards.files[0].stored;
+        status = rfx_shard_head_declare(mem, &shards.files[0], options->output.answer.head,
+                                        &detector, &stored, &err);
+    }
     if (status == RFX_OK) {
         const struct rfx_tensor tensor = rfx_shards_tensor(&shards);
         const struct rfx_shard_file *first = &shards.files[0];
@@ -74,7 +84,7 @@ static int merge_shards(const struct rfx_merge_options *options, struct rfx_memo
             .image_w = first->image[1],
             .channels = first->cells.channels,
             .channel_step = first->cells.last ? first->cells.of : 1};
-        status = find_format(options, &tensor, &first->stored, cells, &format, &err);
+        status = find_format(options, &tensor, &stored, cells, &format, &err);
     }
     if (status == RFX_OK) {
         rfx_cli_progress_start(&progress, "merge");

@@ -22,7 +22,7 @@ static int print_model(struct rfx_memory *mem, const struct rfx_builtin *builtin
                             (json_int_t)analysis->params, "macs_224", (json_int_t)analysis->macs,
                             "summary", builtin->summary));
     } else if (status == RFX_OK) {
-        printf("%-16s %12llu %15llu  %s\n", builtin->name, (unsigned long long)analysis->params,
+        printf("%-20s %12llu %15llu  %s\n", builtin->name, (unsigned long long)analysis->params,
                (unsigned long long)analysis->macs, builtin->summary);
     }
     rfx_analysis_free(analysis);
@@ -42,7 +42,7 @@ static int run(void *given) {
     json_t *list = options->json ? json_array() : NULL;
     int count = 0, code = RFX_EXIT_DONE;
     const struct rfx_builtin *builtins = rfx_builtin_list(&count);
-    if (list == NULL) printf("%-16s %12s %15s\n", "name", "parameters", "MACs at 224x224");
+    if (list == NULL) printf("%-20s %12s %15s\n", "name", "parameters", "MACs at 224x224");
     for (int i = 0; i < count && code == RFX_EXIT_DONE; ++i)
         code = print_model(mem, &builtins[i], list);
     if (list == NULL)

@@ -161,6 +161,7 @@ static int run(void *values) {
     /* The network of the run that is planned: what it writes decides which outputs there are. */
     struct rfx_cli_run_options planned = *options;
     planned.output.file = rfx_run_request_output(options);
+    planned.model.late = true;
     rfx_cli_answers_settle(&planned.output);
     int code =
         rfx_cli_job_open(&job, &planned, options->words.n_args > 1 ? options->words.args[1] : NULL);

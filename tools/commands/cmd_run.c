@@ -7,6 +7,7 @@
 #include "rfexec/run/run.h"
 #include "tools/cli/classes.h"
 #include "tools/cli/command.h"
+#include "tools/cli/late_results.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/command_forms.h"
@@ -19,10 +20,12 @@ struct run {
     int64_t image; /* index in the batch of the current image */
     struct rfx_run run;
     struct rfx_cli_outputs outputs;
+    struct rfx_late_results late; /* of a network with late nodes */
     struct rfx_cli_classes classes;
     struct rfx_run_report report;
     struct rfx_html_report page; /* page of --report; zeros: none */
-    struct rfx_overlay overlay; /* overlay of --overlay, or a small one for --report; zeros: none */
+    struct rfx_overlay overlay;  /* of --overlay and --viewer, or a small one for --report; zeros:
+                                    none */
 };
 
 /* Returns the number of image rows for the progress bar, or 0 when the plan does not stream rows.
@@ -112,7 +115,30 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     return status;
 }
 
+/* Runs a network with late nodes: the plan, then the late nodes on its outputs. */
+static enum rfx_status execute_late(struct run *run, struct rfx_error *err) {
+    struct rfx_cli_job *job = &run->asked.job;
+    const struct rfx_cli_run_options *options = run->asked.options;
+    struct rfx_cli_progress progress;
+    run->run = (struct rfx_run){.plan = job->plan, .spill_folder = options->plan.spill};
+    enum rfx_status status = rfx_run_prepare(&run->run, err);
+    if (status == RFX_OK)
+        status = rfx_late_results_open(&run->late, job->graph, options, &job->geo, err);
+    if (status != RFX_OK) return status;
+    const struct rfx_output_sink sink = rfx_late_results_sink(&run->late);
+    run->run.sink = &sink;
+    rfx_cli_progress_start(&progress, "run");
+    progress.rows = streamed_rows(job->plan);
+    progress.cols = job->graph->nodes[job->graph->input].out.w;
+    status = run_images(run, &progress, err);
+    rfx_cli_progress_end(&progress);
+    if (status == RFX_OK)
+        status = rfx_late_results_write(&run->late, options, &job->geo, &run->outputs, err);
+    return status == RFX_OK ? rfx_cli_outputs_finish(&run->outputs, err) : status;
+}
+
 static int print_result(const struct run *run) {
+    const struct rfx_cli_report_options *report = &run->asked.options->report;
     struct rfx_run_result result = {
         .options = run->asked.options,
         .graph = run->asked.job.graph,
@@ -120,17 +146,19 @@ static int print_result(const struct run *run) {
         .report = &run->report,
         .outputs = &run->outputs,
         .classes = &run->classes,
-        .overlay = run->asked.options->report.overlay != NULL ? &run->overlay : NULL};
+        .overlay = report->overlay != NULL || report->viewer != NULL ? &run->overlay : NULL};
     return rfx_run_result_print(&result);
 }
 
 static int run_once(struct rfx_cli_run_options *options) {
     struct run run = {.image = 0};
     struct rfx_error err = {{0}};
+    options->model.late = true;
     int code = rfx_run_request_open(&run.asked, options, options->words.args[1]);
     if (code == RFX_EXIT_DONE) code = rfx_cli_job_plan(&run.asked.job, options, "run");
     if (code == RFX_EXIT_DONE) {
-        enum rfx_status status = execute(&run, &err);
+        bool late = run.asked.job.graph->late != NULL;
+        enum rfx_status status = late ? execute_late(&run, &err) : execute(&run, &err);
         if (status != RFX_OK)
             code = rfx_cli_fail(status, &err);
         else
@@ -141,6 +169,7 @@ static int run_once(struct rfx_cli_run_options *options) {
     rfx_overlay_free(&run.overlay);
     rfx_html_report_free(&run.page);
     rfx_cli_outputs_free(&run.outputs);
+    rfx_late_results_free(&run.late);
     rfx_run_release(&run.run);
     rfx_run_request_release(&run.asked);
     return code;
@@ -170,7 +199,7 @@ const struct rfx_cli_command rfx_cmd_run = {
     .name = "run",
     .args =
         "MODEL INPUT [PLAN OPTIONS] [-o FILE] [--part I/N] [--report FILE.html] "
-        "[--overlay FILE] [--top K --labels FILE] [--json]\n"
+        "[--overlay FILE] [--viewer DIR] [--top K --labels FILE] [--json]\n"
         "       rfexec run MODEL --list FILE --out-dir DIR [--as KIND] [--table FILE.csv] "
         "[--resume] "
         "[PLAN OPTIONS] [--json]",
@@ -200,7 +229,9 @@ const struct rfx_cli_command rfx_cmd_run = {
         "contents (below 3 MiB for most networks) count against the budget. --overlay draws\n"
         "the boxes of --boxes, the outlines of --regions, labels (label 0 is clear) or the values\n"
         "of a channel (small values are clear) over the input, at full size, row by row and\n"
-        "within the budget. It needs 4 bytes of disk space for each pixel of the map.\n"
+        "within the budget. It needs 4 bytes of disk space for each pixel of the map. --viewer\n"
+        "writes the same as a folder of tiles, whose page index.html shows images of any size in\n"
+        "a browser, without a network connection: drag to move, turn the wheel to zoom.\n"
         "\n"
         "--part 2/4 computes the second quarter of the output's rows and only what these rows\n"
         "need. -o PART.npy gets a JSON file beside it that describes the run; 'rfexec merge' puts\n"
@@ -218,6 +249,7 @@ const struct rfx_cli_command rfx_cmd_run = {
         "rfexec run net.onnx photo.png --memory 64MiB -o map.npy --report report.html\n"
         "rfexec run segment.onnx scan.tif --memory 256MiB --overlay seen.png\n"
         "rfexec run detect.onnx scene.tif --memory 256MiB --boxes out.json --overlay seen.png\n"
+        "rfexec run segment.onnx slide.svs --memory 1GiB --regions cells.geojson --viewer seen\n"
         "rfexec run retinanet.onnx street.jpg --boxes out.json --head retinanet.json\n"
         "rfexec run mobilenet_v2 synthetic:4096x4096 --memory 256MiB --json\n"
         "rfexec run net.onnx image.png --tiles 4x4 --split features.6 -o map.npy\n"

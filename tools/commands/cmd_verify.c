@@ -361,8 +361,9 @@ static int print_result(struct verify *v) {
 }
 
 static int run(void *given) {
-    const struct verify_options *asked = given;
+    struct verify_options *asked = given;
     const struct rfx_cli_run_options *options = &asked->run;
+    asked->run.model.late = !asked->naive;
     struct verify v = {.options = options, .asked = asked};
     struct rfx_error err = {{0}};
     int code = rfx_cli_job_open(&v.job, options, options->words.args[1]);

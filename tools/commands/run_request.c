@@ -12,6 +12,7 @@
 /* Returns the reason why the options do not suit a batch of images, or NULL when they do. */
 static const char *not_of_batch(const struct rfx_cli_run_options *options) {
     if (options->report.page != NULL) return "--report is the page of one image, not of a batch";
+    if (options->report.viewer != NULL) return "--viewer shows one image, not a batch";
     if (options->report.overlay != NULL)
         return "--overlay is drawn over one image, not over a batch";
     if (rfx_cli_answers_any(&options->output.answer))
@@ -90,7 +91,7 @@ int rfx_run_request_open(struct rfx_run_request *r, struct rfx_cli_run_options *
     int code = open_job(r, spec);
     if (code == RFX_EXIT_DONE && spec == NULL) count_npy_picture(&r->job);
     if (code == RFX_EXIT_DONE && spec != NULL) code = find_missing(r);
-    r->overlaid = options->report.overlay != NULL;
+    r->overlaid = options->report.overlay != NULL || options->report.viewer != NULL;
     if (code == RFX_EXIT_DONE && r->overlaid)
         code = rfx_overlay_choose(r->job.graph, options, &r->shown);
     else if (code == RFX_EXIT_DONE && options->report.page != NULL)

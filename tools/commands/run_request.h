@@ -17,7 +17,7 @@ struct rfx_run_request {
     int64_t images;
     struct rfx_missing missing; /* pixels marked by --nodata; all zeros: none */
     struct rfx_overlay_choice shown;
-    bool overlaid; /* there is an overlay: --overlay, or a small one in --report */
+    bool overlaid; /* there is an overlay: --overlay, --viewer, or a small one in --report */
 };
 
 /* Opens model and image, finds the output pixels that --nodata marks, and counts the memory of the

@@ -55,6 +55,7 @@ static json_t *top_json(const struct rfx_cli_classes *classes) {
 static void add_found(json_t *object, const struct rfx_output_stream *stream,
                       const struct rfx_found *found) {
     if (found->what == NULL) return;
+    rfx_cli_answers_notice(found);
     (void)json_object_set_new(object, found->what,
                               json_pack("{s:s, s:I, s:s*}", "file", rfx_output_stream_path(stream),
                                         "count", (json_int_t)found->count, "head", found->head));
@@ -68,6 +69,7 @@ static void print_found(const struct rfx_output_stream *stream, const struct rfx
            unit != NULL ? unit : "", rfx_output_stream_path(stream));
     if (found->head != NULL) printf(" (%s)", found->head);
     printf("\n");
+    rfx_cli_answers_notice(found);
 }
 
 static int print_json(const struct rfx_run_result *run) {
@@ -98,9 +100,14 @@ static int print_json(const struct rfx_run_result *run) {
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
-        (void)json_object_set_new(
-            document, "overlay",
-            json_pack("{s:s, s:s}", "file", options->report.overlay, "shows", text));
+        if (options->report.overlay != NULL)
+            (void)json_object_set_new(
+                document, "overlay",
+                json_pack("{s:s, s:s}", "file", options->report.overlay, "shows", text));
+        if (options->report.viewer != NULL)
+            (void)json_object_set_new(
+                document, "viewer",
+                json_pack("{s:s, s:s}", "folder", options->report.viewer, "shows", text));
     }
     if (run->classes->count > 0) (void)json_object_set_new(document, "top", top_json(run->classes));
     return rfx_report_print(document);
@@ -167,7 +174,8 @@ static int print_text(const struct rfx_run_result *run) {
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
-        printf("overlay    %s\n", text);
+        if (run->options->report.overlay != NULL) printf("overlay    %s\n", text);
+        if (run->options->report.viewer != NULL) printf("viewer     %s\n", text);
     }
     if (rfx_builtin_exists(run->options->words.args[0]))
         printf(

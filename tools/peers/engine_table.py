@@ -32,7 +32,7 @@ def engine():
 
 
 def int8():
-    """Networks of 8 bits, which workshop.Workshop.case makes."""
+    """Networks of 8 bits."""
     def rows(budget, limit):
         return [_row("untiled", limit, "plain"), _row(budget, limit, "plain")]
     return [

@@ -112,16 +112,6 @@ class Rfexec:
                 return json.loads(done.stdout)["smallest_bytes"]
         raise Refused("names no smallest budget")
 
-    def quantize(self, builtin, size, pictures, path):
-        """Writes a built-in with 8 bits, with ranges from made pictures of this size."""
-        listed = pathlib.Path(path).with_suffix(".txt")
-        listed.write_text("".join(f"synthetic:{size}:{k + 1}\n" for k in range(pictures)),
-                          encoding="utf-8")
-        done = run([self.program, "quantize", builtin, "--images", str(listed), "--memory",
-                    "512MiB", "-o", str(path)], self.timeout)
-        if done.returncode != 0:
-            raise Refused(first_line(done, [str(listed)]))
-
     def export(self, builtin, size, path):
         """None when written, else the name of the adaptive pool that ONNX has not at this size."""
         arguments = [self.program, "export", builtin, "-o", str(path)]

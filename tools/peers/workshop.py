@@ -14,9 +14,7 @@ from peers.rfexec_program import Refused, last_line, run
 HERE = pathlib.Path(__file__).resolve().parent
 # Two sizes for which pnnx follows the shapes, so that a network of any size stays one.
 PNNX_SIZES = ((256, 256), (384, 384))
-# A built-in with this end is quantised to 8 bits, with ranges from so many made pictures.
-INT8 = ":int8"
-INT8_PICTURES = 4
+INT8 = ":int8"  # the end of built-in names of networks on bytes
 
 
 def label(model):
@@ -92,10 +90,6 @@ class Workshop:
             return Case(label(model), size, str(model), pathlib.Path(model))
         stem = "".join(c if c.isalnum() or c in "_.-" else "_" for c in model)
         path = self.folder / f"{stem}-{size}.onnx"
-        if model.endswith(INT8):
-            self.make(path, lambda part: self.rfexec.quantize(model.removesuffix(INT8), size,
-                                                              INT8_PICTURES, part))
-            return Case(model, size, str(path), path)
         pool = self.rfexec.export(model, size, path)
         if pool is None:
             return Case(model, size, str(path), path)

@@ -8,7 +8,7 @@
 #ifndef RFX_TOOLS_QUANTISE_CALIBRATION_H
 #define RFX_TOOLS_QUANTISE_CALIBRATION_H
 
-#include "tools/quantise/quantiser.h"
+#include "rfexec/quantise/quantiser.h"
 
 struct rfx_calibration {
     struct rfx_memory *mem;

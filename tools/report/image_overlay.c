@@ -54,19 +54,18 @@ static bool find_boxes(const struct rfx_graph *graph, int *k) {
     return false;
 }
 
-/* Prints that no output is a map. boxed: --boxes are drawn. Returns RFX_EXIT_USAGE. */
-static int refuse_all(const struct rfx_graph *graph, bool boxed) {
+/* Prints that no output is a map. Returns RFX_EXIT_USAGE. */
+static int refuse_all(const struct rfx_graph *graph, const struct rfx_overlay_choice *choice) {
     char shape[96];
     int k;
-    if (!boxed && find_boxes(graph, &k)) {
+    if (choice->most_boxes == 0 && find_boxes(graph, &k)) {
         rfx_cli_message(
-            "--overlay: output '%s' of '%s' has the boxes of a detector: add --boxes FILE.json, "
-            "and "
-            "they are drawn",
-            graph->outputs[k].name, graph->name);
+            "%s: output '%s' of '%s' has the boxes of a detector: add --boxes FILE.json, and they "
+            "are drawn",
+            choice->option, graph->outputs[k].name, graph->name);
         return RFX_EXIT_USAGE;
     }
-    rfx_cli_message("--overlay: no output of '%s' is a map over the picture, '%s' is %s",
+    rfx_cli_message("%s: no output of '%s' is a map over the picture, '%s' is %s", choice->option,
                     graph->name, graph->outputs[0].name,
                     rfx_human_shape(&graph->nodes[graph->outputs[0].node].out.shape, shape));
     rfx_cli_message("--keep TENSOR makes a map inside of the network an output (see analyze)");
@@ -92,7 +91,7 @@ static int choose_output(const struct rfx_graph *graph, const char *name,
                         rfx_human_shape(&graph->nodes[graph->outputs[k].node].out.shape, shape));
         return RFX_EXIT_USAGE;
     }
-    if (name == NULL) return refuse_all(graph, choice->most_boxes > 0);
+    if (name == NULL) return refuse_all(graph, choice);
     rfx_cli_message("--overlay-output '%s': there is no such output; the first is '%s'", name,
                     graph->outputs[0].name);
     return RFX_EXIT_USAGE;
@@ -106,9 +105,9 @@ static int choose_channel(const struct rfx_graph *graph, const char *text,
     choice->channel = map->c > 1 || has_labels(graph, choice->map) ? -1 : 0;
     if (text == NULL && map->c > 1 && has_shares(graph, choice->map)) {
         rfx_cli_message(
-            "--overlay: output '%s' has %lld channels, each a share by itself (sigmoid): "
+            "%s: output '%s' has %lld channels, each a share by itself (sigmoid): "
             "--overlay-of says which is shown, 1 to %lld, or labels",
-            name, (long long)map->c, (long long)map->c);
+            choice->option, name, (long long)map->c, (long long)map->c);
         return RFX_EXIT_USAGE;
     }
     if (text == NULL) return RFX_EXIT_DONE;
@@ -177,7 +176,9 @@ int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_run_o
     struct rfx_error err = {{0}};
     struct rfx_tensor image = overlay_tensor(graph);
     char what[256];
+    bool viewer = options->report.viewer != NULL && options->report.overlay == NULL;
     *choice = (struct rfx_overlay_choice){
+        .option = viewer ? "--viewer" : "--overlay",
         .most_boxes = rfx_cli_answers_most_boxes(options),
         .format = {.kind = &rfx_output_npy, .bits = 8, .has_range = true, .range = {0.0, 255.0}}};
     int code = choose_map(graph, options, choice);
@@ -189,13 +190,14 @@ int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_run_o
             "boxes");
         return RFX_EXIT_USAGE;
     }
-    if (options->report.overlay == NULL) return RFX_EXIT_DONE; /* the overlay has no file */
+    if (options->report.viewer != NULL) code = rfx_image_viewer_check(options);
+    if (options->report.overlay == NULL) return code; /* the overlay has no file */
     const struct rfx_output_kind *kind = rfx_output_kind_of(options->report.overlay);
     if (strcmp(options->report.overlay, "-") == 0) kind = &rfx_output_png;
     if (kind != NULL) choice->format.kind = kind;
     (void)snprintf(what, sizeof what, "--overlay '%.200s'", options->report.overlay);
     enum rfx_status status = rfx_output_format_check(&choice->format, &image, what, &err);
-    return status == RFX_OK ? RFX_EXIT_DONE : rfx_cli_fail(status, &err);
+    return status == RFX_OK ? code : rfx_cli_fail(status, &err);
 }
 
 int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
@@ -257,6 +259,8 @@ size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run
     if (choice->most_boxes > 0)
         bytes += (size_t)(filed + paged) * rfx_box_drawing_bytes(choice->most_boxes);
     if (filed) bytes += rfx_output_stream_bytes(&choice->format, &image);
+    if (options->report.viewer != NULL)
+        bytes += 4 * (size_t)input->w + rfx_image_viewer_bytes(input, choice->output >= 0);
     if (paged) bytes += rfx_small_copy_bytes(input->h, input->w);
     return bytes;
 }
@@ -285,6 +289,11 @@ static enum rfx_status make_rows(struct rfx_overlay *o, struct rfx_error *err) {
     enum rfx_status status = make_row(o, input->w * input->c, &o->pixels, err);
     if (status == RFX_OK) status = make_row(o, 3 * input->w, &o->colours, err);
     if (o->choice.output < 0) return status;
+    if (status == RFX_OK && o->options->report.viewer != NULL) {
+        o->covers = rfx_memory_alloc(o->mem, 4 * (size_t)input->w);
+        if (o->covers == NULL)
+            status = rfx_memory_fail(o->mem, "overlay", 4 * (size_t)input->w, err);
+    }
     if (status == RFX_OK) status = make_row(o, map_of(o)->c, &o->pixel, err);
     if (status == RFX_OK && o->choice.activation) {
         status = make_row(o, map_of(o)->c, &o->weights, err);
@@ -334,7 +343,9 @@ static enum rfx_status open_map(struct rfx_overlay *o, struct rfx_error *err) {
     const struct rfx_cli_report_options *report = &o->options->report;
     if (o->choice.output < 0) return RFX_OK;
     struct rfx_tensor values = rfx_tensor_nhwc(1, map_of(o)->h, map_of(o)->w);
-    const char *beside = report->overlay != NULL ? report->overlay : report->page;
+    const char *beside = report->overlay != NULL ? report->overlay
+                         : o->viewer != NULL     ? rfx_image_viewer_path(o->viewer)
+                                                 : report->page;
     enum rfx_status status = find_places(o, err);
     return status == RFX_OK ? rfx_output_spool_open(o->mem, beside, &values, &o->spool, err)
                             : status;
@@ -350,6 +361,8 @@ enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
     enum rfx_status status = make_rows(overlay, err);
     if (status == RFX_OK) status = open_file(overlay, err);
     if (status == RFX_OK) status = make_small(overlay, err);
+    if (status == RFX_OK && options->report.viewer != NULL)
+        status = rfx_image_viewer_open(options, job, choice->output >= 0, &overlay->viewer, err);
     if (status == RFX_OK) status = open_map(overlay, err);
     return status;
 }
@@ -359,6 +372,8 @@ void rfx_overlay_free(struct rfx_overlay *overlay) {
     rfx_output_spool_free(overlay->spool);
     rfx_output_stream_free(overlay->stream);
     rfx_small_copy_free(&overlay->small);
+    rfx_image_viewer_free(overlay->viewer);
+    rfx_memory_release(overlay->mem, overlay->covers);
     rfx_box_drawing_free(overlay->boxes);
     rfx_box_drawing_free(overlay->small_boxes);
     for (int row = 0; row < RFX_OVERLAY_ROWS; ++row)
@@ -461,7 +476,7 @@ static enum rfx_status stopped(struct rfx_error *err) {
 
 /* Returns whether row y of the overlay is drawn. */
 static bool is_drawn(const struct rfx_overlay *o, int64_t y) {
-    return o->stream != NULL || rfx_small_copy_wants(&o->small, y);
+    return o->stream != NULL || o->viewer != NULL || rfx_small_copy_wants(&o->small, y);
 }
 
 static enum rfx_status read_pixels(struct rfx_overlay *o, int64_t y, struct rfx_error *err) {
@@ -583,11 +598,20 @@ static double cover_of(const struct rfx_overlay *o, const struct canvas *canvas,
     return cover;
 }
 
+/* Returns the brightness, 0 to 255, of colour k of a pixel of the image. NaN becomes black. */
+static double grey_of(const struct rfx_overlay *o, const struct canvas *canvas, const float *pixel,
+                      int k) {
+    const struct rfx_value_range shown = canvas->shown;
+    int64_t c = channel_of(o, k);
+    float sample = rfx_image_sample_of(o->job->image, c, pixel[c]);
+    double grey = 255.0 * ((double)sample - shown.lo) / (shown.hi - shown.lo);
+    return grey > 0.0 ? fmin(grey, 255.0) : 0.0;
+}
+
 /* Combines a row of the image (o->pixels), rows of the map and boxes in o->colours. */
 static enum rfx_status put_together(struct rfx_overlay *o, const struct canvas *canvas, int64_t row,
                                     struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(o->job->graph);
-    const struct rfx_value_range shown = canvas->shown;
     unsigned char rgb[3] = {0};
     enum rfx_status status = hold_rows(o, canvas, row, err);
     if (status != RFX_OK) return status;
@@ -595,15 +619,31 @@ static enum rfx_status put_together(struct rfx_overlay *o, const struct canvas *
         const float *pixel = o->pixels + image_col(canvas, col) * input->c;
         double cover = cover_of(o, canvas, col, rgb);
         for (int k = 0; k < 3; ++k) {
-            int64_t c = channel_of(o, k);
-            float sample = rfx_image_sample_of(o->job->image, c, pixel[c]);
-            double grey = 255.0 * ((double)sample - shown.lo) / (shown.hi - shown.lo);
-            grey = grey > 0.0 ? fmin(grey, 255.0) : 0.0; /* NaN becomes black */
+            double grey = grey_of(o, canvas, pixel, k);
             o->colours[3 * col + k] = (float)(grey + cover * ((double)rgb[k] - grey));
         }
     }
     if (canvas->boxes != NULL) rfx_box_drawing_row(canvas->boxes, row, o->colours);
     return RFX_OK;
+}
+
+/* Gives --viewer a row of the image and, if there is a map, one of its colours. canvas: of the
+ * whole image, with lines of no width, so that there are no outlines. */
+static enum rfx_status draw_tiles(struct rfx_overlay *o, const struct canvas *canvas, int64_t row,
+                                  struct rfx_error *err) {
+    for (int64_t i = 0; i < 3 * canvas->cols; ++i)
+        o->colours[i] =
+            (float)grey_of(o, canvas, o->pixels + i / 3 * input_of(o->job->graph)->c, (int)(i % 3));
+    enum rfx_status status = rfx_image_viewer_image(o->viewer, o->colours, err);
+    if (status != RFX_OK || o->choice.output < 0) return status;
+    status = hold_rows(o, canvas, row, err);
+    if (status != RFX_OK) return status;
+    for (int64_t col = 0; col < canvas->cols; ++col) {
+        unsigned char *rgba = o->covers + 4 * col;
+        rgba[3] = (unsigned char)lround(255.0 * cover_of(o, canvas, col, rgba));
+        if (rgba[3] == 0) memset(rgba, 0, 3);
+    }
+    return rfx_image_viewer_map(o->viewer, o->covers, err);
 }
 
 static enum rfx_status draw_large(struct rfx_overlay *o, const struct canvas *canvas, int64_t y,
@@ -630,6 +670,7 @@ static enum rfx_status draw_rows(struct rfx_overlay *o, struct rfx_value_range s
         o->boxes, shown};
     const struct canvas small = {input->h, input->w,       o->small.rows, o->small.cols,
                                  1,        o->small_boxes, shown};
+    const struct canvas tiles = {input->h, input->w, input->h, input->w, 0, NULL, shown};
     struct rfx_cli_progress progress;
     enum rfx_status status = rfx_image_rewind(o->job->image, err);
     for (int row = 0; row < RFX_OVERLAY_ROWS; ++row) o->held[row] = -1;
@@ -640,6 +681,7 @@ static enum rfx_status draw_rows(struct rfx_overlay *o, struct rfx_value_range s
         if (status == RFX_OK && o->stream != NULL) status = draw_large(o, &large, y, err);
         if (status == RFX_OK && rfx_small_copy_wants(&o->small, y))
             status = draw_small(o, &small, y, err);
+        if (status == RFX_OK && o->viewer != NULL) status = draw_tiles(o, &tiles, y, err);
         if (status == RFX_OK && rfx_cli_progress_step(&progress, y + 1, input->h) != 0)
             status = stopped(err);
     }
@@ -662,21 +704,6 @@ static void begin_boxes(struct rfx_overlay *o, const struct rfx_cli_answer *answ
     struct rfx_box_drawing *drawings[2] = {o->boxes, o->small_boxes};
     for (int i = 0; i < 2; ++i)
         if (drawings[i] != NULL) rfx_box_drawing_begin(drawings[i], found);
-}
-
-enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, const struct rfx_cli_answers *answers,
-                                 struct rfx_error *err) {
-    struct rfx_value_range shown;
-    enum rfx_status status = need_values(o, err);
-    const float *asked = o->options->report.overlay_range;
-    o->range = rfx_value_range_settle(o->range);
-    if (asked[0] < asked[1])
-        o->range = (struct rfx_value_range){(double)asked[0], (double)asked[1]};
-    if (o->choice.most_boxes > 0) begin_boxes(o, &answers->items[RFX_CLI_BOXES]);
-    if (status == RFX_OK) status = find_black_and_white(o, &shown, err);
-    if (status == RFX_OK) status = draw_rows(o, shown, err);
-    if (status != RFX_OK || o->stream == NULL) return status;
-    return rfx_output_stream_commit(o->stream, NULL, NULL, err);
 }
 
 /* Describes the regions that are shown. */
@@ -715,6 +742,25 @@ static void describe_map(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEXT
         (void)snprintf(text, RFX_OVERLAY_TEXT,
                        "labels of '%.200s', the largest of %lld channels; the first clear", name,
                        (long long)map_of(o)->c);
+}
+
+enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, const struct rfx_cli_answers *answers,
+                                 struct rfx_error *err) {
+    struct rfx_value_range shown;
+    char shows[RFX_OVERLAY_TEXT] = "";
+    enum rfx_status status = need_values(o, err);
+    const float *asked = o->options->report.overlay_range;
+    o->range = rfx_value_range_settle(o->range);
+    if (asked[0] < asked[1])
+        o->range = (struct rfx_value_range){(double)asked[0], (double)asked[1]};
+    if (o->choice.most_boxes > 0) begin_boxes(o, &answers->items[RFX_CLI_BOXES]);
+    if (status == RFX_OK) status = find_black_and_white(o, &shown, err);
+    if (status == RFX_OK) status = draw_rows(o, shown, err);
+    if (status == RFX_OK && o->stream != NULL)
+        status = rfx_output_stream_commit(o->stream, NULL, NULL, err);
+    if (status != RFX_OK || o->viewer == NULL) return status;
+    if (o->choice.output >= 0) describe_map(o, shows);
+    return rfx_image_viewer_commit(o->viewer, answers, shows, err);
 }
 
 void rfx_overlay_describe(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEXT]) {

@@ -1,6 +1,7 @@
 /* The image of `run --overlay`: the input with a half-transparent output, the regions of --regions
  * or the boxes of --boxes drawn over it. The report of `--report` shows a small copy. If only the
- * small copy is wanted, not every row is drawn.
+ * small copy is wanted, not every row is drawn. The folder of `--viewer` gets the image and the
+ * colours over it apart, without outlines and boxes, which its page draws.
  *
  * While the network runs, one value for each pixel of the map is written to a file without a name,
  * in the folder of the overlay or the report. After the run the input is read again, and image,
@@ -26,10 +27,12 @@
 #include "tools/cli/job.h"
 #include "tools/cli/options.h"
 #include "tools/report/box_drawing.h"
+#include "tools/report/image_viewer.h"
 #include "tools/report/overlay_drawing.h"
 
 struct rfx_overlay_choice {
-    int output;      /* number of the graph's output; -1: no map is shown, only boxes */
+    const char *option; /* name for messages: --overlay or --viewer */
+    int output;         /* number of the graph's output; -1: no map is shown, only boxes */
     int map;         /* the node whose map is shown; differs from the output's node when that node
                         only reshapes the map */
     int64_t channel; /* counted from 0; -1: labels, regions or no map */
@@ -75,6 +78,8 @@ struct rfx_overlay { /* all zeros: no overlay */
     struct rfx_output_sink sink;      /* the outputs' own sink; receives all pieces too */
     struct rfx_output_stream *stream; /* NULL: no --overlay */
     struct rfx_small_copy small;      /* zeros: no --report */
+    struct rfx_image_viewer *viewer;  /* NULL: no --viewer */
+    unsigned char *covers;            /* [w, 4]: colours and opacity over a row, for --viewer */
     struct rfx_output_spool *spool;   /* NULL: no map */
     float *values[RFX_OVERLAY_ROWS];  /* [w of the map]; without outlines only that of HERE */
     int64_t held[RFX_OVERLAY_ROWS];   /* rows of the map that they have; -1: none */
@@ -94,8 +99,9 @@ struct rfx_overlay { /* all zeros: no overlay */
 size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                          const struct rfx_overlay_choice *choice);
 
-/* Opens the file of --overlay, and the small copy for --report, for a planned job. The caller frees
- * the overlay with rfx_overlay_free; an overlay of zeros needs no freeing. */
+/* Opens the file of --overlay, the small copy for --report and the folder of --viewer, for a
+ * planned job. The caller frees the overlay with rfx_overlay_free; an overlay of zeros needs no
+ * freeing. */
 RFX_NODISCARD enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
                                                const struct rfx_cli_run_options *options,
                                                const struct rfx_cli_job *job,
@@ -105,8 +111,8 @@ RFX_NODISCARD enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
 /* Called before the run. Replaces *sink by a sink that also stores the values. */
 void rfx_overlay_watch(struct rfx_overlay *overlay, struct rfx_output_sink *sink);
 
-/* Called after the outputs are complete. Draws the overlay and gives the file its name. `answers`:
- * those of the run, complete. CANCELLED: a signal came. */
+/* Called after the outputs are complete. Draws the overlay and gives file and folder their names.
+ * `answers`: those of the run, complete. CANCELLED: a signal came. */
 RFX_NODISCARD enum rfx_status rfx_overlay_draw(struct rfx_overlay *overlay,
                                                const struct rfx_cli_answers *answers,
                                                struct rfx_error *err);

@@ -28,6 +28,10 @@ NETWORKS = {
     "yolov5nu": "yolov5n.yaml",
     "yolov10n": "yolov10n.yaml",
     "yolo26n": "yolo26n.yaml",
+    "yolov8n-seg": "yolov8n-seg.yaml",
+    "yolo11n-seg": "yolo11n-seg.yaml",
+    "yolov8n-pose": "yolov8n-pose.yaml",
+    "yolo11n-pose": "yolo11n-pose.yaml",
     "yolov8n-obb": "yolov8n-obb.yaml",
     "yolo11n-obb": "yolo11n-obb.yaml",
 }
@@ -35,6 +39,8 @@ END_TO_END = {"yolov10n", "yolo26n"}  # the file chooses the boxes itself
 SIDE = 640  # of the image that the statistics are from
 LOGIT_SPREAD, LOGIT_MEAN = 1.6, -4.0  # of 80 classes the largest is then mostly between -2 and 2
 BOX_SPREAD = 3.0
+ONE_CLASS_LOGIT = -1.5  # mean of networks with one class
+FURTHER_SPREAD = 1.5  # of coefficients of masks and of key points, about 0
 
 
 def scale_to(conv, values, spread, mean):
@@ -47,15 +53,16 @@ def scale_to(conv, values, spread, mean):
 def spread_heads(model, image):
     """Scales the last convolutions of boxes, classes and angles of every level, by the image."""
     head, seen, hooks = model.model[-1], {}, []
-    lists = [(name, getattr(head, name)) for name in ("cv2", "cv3", "cv4", "one2one_cv2", "one2one_cv3")
-             if getattr(head, name, None) is not None]
+    names = ("cv2", "cv3", "cv4", "one2one_cv2", "one2one_cv3")
+    lists = [(name, getattr(head, name)) for name in names if getattr(head, name, None) is not None]
     last = [(name, level[-1]) for name, levels in lists for level in levels]
     for _, conv in last:
         hooks.append(conv.register_forward_hook(lambda conv, _, out: seen.__setitem__(conv, out)))
     model(image)
+    logits = (LOGIT_SPREAD, ONE_CLASS_LOGIT if head.nc == 1 else LOGIT_MEAN)
+    values = {"cv2": (BOX_SPREAD, 0.0), "cv3": logits, "cv4": (FURTHER_SPREAD, 0.0)}
     for name, conv in last:
-        boxes = not name.endswith("cv3")
-        scale_to(conv, seen[conv], BOX_SPREAD if boxes else LOGIT_SPREAD, 0.0 if boxes else LOGIT_MEAN)
+        scale_to(conv, seen[conv], *values[name[-3:]])
     for hook in hooks:
         hook.remove()
 

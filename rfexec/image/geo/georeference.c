@@ -6,6 +6,12 @@
 
 enum { KEY_RASTER_TYPE = 1025, PIXEL_IS_POINT = 2, KEY_ENTRY = 4 };
 /* Keys of coordinate systems, and the smallest and largest code that is EPSG's. */
+enum {
+    KEY_MODEL_TYPE = 1024,
+    MODEL_IS_PROJECTED = 1,
+    KEY_LINEAR_UNIT = 3076,
+    UNIT_IS_METRE = 9001
+};
 enum { KEY_GEOGRAPHIC = 2048, KEY_PROJECTED = 3072, EPSG_FIRST = 1024, EPSG_LAST = 32766 };
 
 void rfx_georeference_release(struct rfx_georeference *geo) {
@@ -82,6 +88,11 @@ int rfx_georeference_epsg(const struct rfx_georeference *geo) {
     int projected = key_of(geo, KEY_PROJECTED), geographic = key_of(geo, KEY_GEOGRAPHIC);
     if (projected >= EPSG_FIRST && projected <= EPSG_LAST) return projected;
     return geographic >= EPSG_FIRST && geographic <= EPSG_LAST ? geographic : 0;
+}
+
+bool rfx_georeference_is_metric(const struct rfx_georeference *geo) {
+    return key_of(geo, KEY_MODEL_TYPE) == MODEL_IS_PROJECTED &&
+           key_of(geo, KEY_LINEAR_UNIT) == UNIT_IS_METRE;
 }
 
 /* Returns the affine transform for positions that are counted from the middles of the first pixels.

@@ -64,6 +64,9 @@ bool rfx_georeference_affine(const struct rfx_georeference *geo, struct rfx_geo_
 /* Returns the EPSG code of the projected, else of the geographic coordinate system; 0: none. */
 int rfx_georeference_epsg(const struct rfx_georeference *geo);
 
+/* Returns whether coordinates are metres: a projected system that says so in its keys. */
+bool rfx_georeference_is_metric(const struct rfx_georeference *geo);
+
 /* Computes the georeference of the other picture of `affine`. It is as exact as double arithmetic;
  * numbers that the transform does not change keep their bits. INVALID_ARGUMENT: the transform has
  * no inverse. OUT_OF_MEMORY. Release *out. */

@@ -170,6 +170,10 @@ struct rfx_open_options {
      * detector; docs/answers.md), the network has one more, the last, that joins them. Files of
      * boxes (rfx_result_file) are about that output. Other networks stay as they are. */
     int join_heads;
+    /* Path of a head file (docs/answers.md), which describes a head that is not known. The outputs
+     * that it names are replaced by one that joins them, the last. The file is read when a network
+     * is opened or a plan of a model is made. NULL: none. */
+    const char *head_file;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -407,7 +411,7 @@ struct rfx_result_file {
                               budget */
     /* Boxes. A candidate's class is that of its largest score. */
     const char *head;   /* form of the detector's output, such as "yolov8" (docs/answers.md); NULL:
-                           the one that the shape fits */
+                           the one that the shape fits, or that of rfx_open_options.head_file */
     float score;        /* boxes with scores up to it are left out; init sets 0.25, which means 0.6
                            for text, where a score as large is enough */
     int agnostic;       /* not 0: boxes of different classes suppress each other too */
@@ -416,6 +420,13 @@ struct rfx_result_file {
     int64_t most_boxes; /* candidates that are held at most; 0: 100,000 */
     int64_t distance;   /* points: a peak is the largest value of 2 distance + 1 rows and columns
                            around it, and the first of equal ones; 0: 1 */
+    /* Summaries. */
+    const char *within; /* GeoJSON file of polygons in which pixels are counted once more; NULL:
+                           none */
+    int64_t bins;       /* bins of a histogram of the values, up to 65,536; 0: none */
+    double bins_low, bins_high; /* ends of the histogram */
+    double simplify; /* regions in .geojson: polygons have fewer points, at most so many pixels of
+                        the map from the exact ones, up to 0.7; 0: they are exact */
 };
 
 /* Sets every member to its default. `size`: sizeof *file. */

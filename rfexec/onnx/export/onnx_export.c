@@ -67,6 +67,12 @@ static void refuse(struct exporter *x, const struct rfx_node *node, const char *
                                 rfx_op_def(node->op)->name, node->name, why);
 }
 
+static void fail_memory(struct exporter *x, const struct rfx_node *node, size_t bytes) {
+    if (x->writer.status != RFX_OK) return;
+    (void)rfx_memory_fail(x->graph->mem, "ONNX export", bytes, x->writer.err);
+    x->writer.status = rfx_fail_within(x->writer.err, RFX_STATUS_OUT_OF_MEMORY, "'%s'", node->name);
+}
+
 static onnx_node *emit1(struct exporter *x, const char *op, const char *name, const char *output,
                         const char *in) {
     return rfx_onnx_node(&x->writer, op, name, output, &in, 1);
@@ -116,7 +122,7 @@ static const char *byte_weights(struct exporter *x, const struct rfx_node *node,
     struct rfx_shape channels = {1, {rounding->channels}};
     int8_t *zeros = rfx_memory_calloc(x->graph->mem, (size_t)rounding->channels, sizeof *zeros);
     if (zeros == NULL) {
-        refuse(x, node, "out of memory");
+        fail_memory(x, node, (size_t)rounding->channels);
         return "";
     }
     rounding->factors = q->factors;
@@ -145,7 +151,7 @@ static const char *int_bias(struct exporter *x, const struct rfx_node *node, int
     float *scales = rfx_memory_calloc(graph->mem, (size_t)count, sizeof *scales);
     int32_t *integers = rfx_memory_calloc(graph->mem, (size_t)count, sizeof *integers);
     if (bias == NULL || scales == NULL || integers == NULL)
-        refuse(x, node, "out of memory");
+        fail_memory(x, node, (size_t)count * sizeof *bias);
     else
         w->status = rfx_weight_read(&graph->weights[index], 0, count, bias, w->err);
     if (w->status == RFX_OK) {
@@ -751,7 +757,7 @@ static void export_concat(struct exporter *x, const struct rfx_node *node, const
     int64_t axis = node->op == RFX_OP_CONCAT ? 1 : node->attr.concat.axis;
     const char **in = rfx_memory_calloc(x->graph->mem, (size_t)node->n_in + 1, sizeof *in);
     if (in == NULL) {
-        refuse(x, node, "out of memory");
+        fail_memory(x, node, (size_t)node->n_in * sizeof *in);
         return;
     }
     for (int k = 0; k < node->n_in; k++) in[k] = input(x, node, k);
@@ -1260,7 +1266,7 @@ static const char *table_bias(const struct windows *w) {
     int64_t *index = rfx_memory_calloc(w->x->graph->mem, (size_t)(n * n), sizeof *index);
     const int64_t full[3] = {a->heads, n, n};
     if (index == NULL) {
-        refuse(w->x, w->node, "out of memory");
+        fail_memory(w->x, w->node, (size_t)(n * n) * sizeof *index);
         return "";
     }
     for (int64_t i = 0; i < n * n; i++) {
@@ -1299,7 +1305,7 @@ static const char *ends_of(const struct windows *w, bool rows, const char *name)
     int64_t windows = rows ? w->down : w->across, n = w->pixels;
     int64_t *end = rfx_memory_calloc(w->x->graph->mem, (size_t)(windows * n), sizeof *end);
     if (end == NULL) {
-        refuse(w->x, w->node, "out of memory");
+        fail_memory(w->x, w->node, (size_t)(windows * n) * sizeof *end);
         return "";
     }
     for (int64_t i = 0; i < n; i++)
@@ -1649,14 +1655,10 @@ static void export_values(struct exporter *x) {
     }
 }
 
-enum rfx_status rfx_onnx_export(const struct rfx_graph *graph, const char *path,
-                                struct rfx_error *err) {
-    return rfx_onnx_export_quantised(graph, NULL, path, err);
-}
-
-enum rfx_status rfx_onnx_export_quantised(const struct rfx_graph *graph,
-                                          const struct rfx_quantisation *quantisation,
-                                          const char *path, struct rfx_error *err) {
+/* Writes the file `path`, or (NULL) makes the model. */
+static enum rfx_status export_to(const struct rfx_graph *graph,
+                                 const struct rfx_quantisation *quantisation, const char *path,
+                                 struct rfx_onnx_made **made, struct rfx_error *err) {
     struct exporter x = {.graph = graph, .quantisation = quantisation};
     size_t n = (size_t)graph->n_nodes;
     rfx_onnx_writer_init(&x.writer, graph, err);
@@ -1670,10 +1672,28 @@ enum rfx_status rfx_onnx_export_quantised(const struct rfx_graph *graph,
     find_fixed_sizes(&x);
     for (int i = 0; i < graph->n_nodes; i++) export_node(&x, i);
     export_values(&x);
-    status = rfx_onnx_writer_save(&x.writer, path);
+    status = path != NULL ? rfx_onnx_writer_save(&x.writer, path)
+                          : rfx_onnx_writer_make(&x.writer, made);
 done:
     rfx_onnx_writer_free(&x.writer);
     rfx_memory_release(graph->mem, x.follows_size);
     rfx_memory_release(graph->mem, x.values);
     return status;
+}
+
+enum rfx_status rfx_onnx_export(const struct rfx_graph *graph, const char *path,
+                                struct rfx_error *err) {
+    return export_to(graph, NULL, path, NULL, err);
+}
+
+enum rfx_status rfx_onnx_export_quantised(const struct rfx_graph *graph,
+                                          const struct rfx_quantisation *quantisation,
+                                          const char *path, struct rfx_error *err) {
+    return export_to(graph, quantisation, path, NULL, err);
+}
+
+enum rfx_status rfx_onnx_make_quantised(const struct rfx_graph *graph,
+                                        const struct rfx_quantisation *quantisation,
+                                        struct rfx_onnx_made **out, struct rfx_error *err) {
+    return export_to(graph, quantisation, NULL, out, err);
 }

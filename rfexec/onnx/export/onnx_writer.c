@@ -204,6 +204,45 @@ void rfx_onnx_value(struct rfx_onnx_writer *w, bool output, const struct rfx_onn
     }
 }
 
+/* ---- models that are not written ---- */
+
+/* The values of one constant, which are computed when they are read. */
+struct left_out {
+    struct rfx_onnx_constant constant; /* its name is gone */
+    size_t at, bytes;                  /* in the file */
+    size_t before;                     /* bytes of all values that are left out before these */
+};
+
+/* The bytes of the file without the values that are left out. */
+struct rfx_onnx_made {
+    struct rfx_memory *mem;
+    const struct rfx_graph *graph;
+    unsigned char *held;
+    size_t n_held, size;       /* size: of the file */
+    struct left_out *left_out; /* in the order of the file */
+    int n_left_out;
+};
+
+/* Stream callback: keeps bytes of the file. */
+static bool hold_bytes(pb_ostream_t *s, const pb_byte_t *data, size_t count) {
+    struct rfx_onnx_made *made = s->state;
+    memcpy(made->held + made->n_held, data, count);
+    made->n_held += count;
+    return true;
+}
+
+/* Passes over the values of a constant, and notes where they are in the file. */
+static bool leave_out(pb_ostream_t *s, const struct rfx_onnx_constant *c, size_t bytes) {
+    struct rfx_onnx_made *made = s->state;
+    made->left_out[made->n_left_out++] =
+        (struct left_out){.constant = *c,
+                          .at = s->bytes_written,
+                          .bytes = bytes,
+                          .before = s->bytes_written - made->n_held};
+    s->bytes_written += bytes;
+    return true;
+}
+
 /* ---- encoding ---- */
 
 struct part { /* a message: what to encode and the writer it belongs to */
@@ -259,37 +298,59 @@ static bool encode_node(pb_ostream_t *s, const struct part *part) {
 /* Replaces weights [first, first + n) by their integers. */
 static void round_weights(const struct rfx_onnx_rounding *r, int64_t first, int64_t n,
                           float *values) {
-    for (int64_t i = 0; i < n; i++) {
-        int64_t channel = (first + i) / r->block % r->channels;
+    int64_t channel = first / r->block % r->channels, place = first % r->block;
+    for (int64_t i = 0; i < n; i++, place++) {
+        if (place == r->block) {
+            place = 0;
+            channel = channel + 1 == r->channels ? 0 : channel + 1;
+        }
         if (r->factors != NULL) values[i] *= r->factors[channel];
         values[i] = fminf(fmaxf(values[i] / r->scales[channel], -127.0f), 127.0f);
     }
 }
 
+enum { PIECE = 4096 };
+
+/* Elements of a constant in the form in which a file has them. */
+union piece {
+    float values[PIECE];
+    int8_t rounded[PIECE];
+};
+
+/* Computes elements [first, first + n) of a constant that is no VALUES. n is at most PIECE. */
+static enum rfx_status compute_piece(const struct rfx_graph *graph,
+                                     const struct rfx_onnx_constant *c, int64_t first, int64_t n,
+                                     union piece *out, struct rfx_error *err) {
+    float values[PIECE];
+    float *to = c->kind == RFX_ONNX_ROUNDED ? values : out->values;
+    enum rfx_status status = RFX_OK;
+    if (c->kind != RFX_ONNX_FILL)
+        status = rfx_weight_read(&graph->weights[c->weight], first, n, to, err);
+    if (status != RFX_OK) return status;
+    for (int64_t i = 0; c->kind == RFX_ONNX_FILL && i < n; i++) to[i] = c->fill;
+    if (c->kind == RFX_ONNX_ROUNDED) {
+        round_weights(&c->rounding, first, n, to);
+        rfx_type_round(RFX_TYPE_INT8, to, n, out->rounded);
+    }
+    return RFX_OK;
+}
+
 /* Encodes a constant's values, little endian, in pieces. */
 static bool put_values(pb_ostream_t *s, struct rfx_onnx_writer *w,
                        const struct rfx_onnx_constant *c) {
-    enum { PIECE = 4096 };
     size_t bytes = (size_t)c->elems * rfx_type_bytes(c->type);
     if (!pb_encode_tag(s, PB_WT_STRING, 9) || !pb_encode_varint(s, bytes)) return false;
     if (s->callback == NULL) return pb_write(s, NULL, bytes);
     if (c->kind == RFX_ONNX_VALUES) return pb_write(s, c->values, bytes);
-    float values[PIECE];
-    int8_t rounded[PIECE];
+    if (s->callback == hold_bytes) return leave_out(s, c, bytes);
+    union piece piece;
     for (int64_t first = 0; first < c->elems; first += PIECE) {
         int64_t n = c->elems - first < PIECE ? c->elems - first : PIECE;
         w->status = rfx_memory_check_stop(w->mem, w->err);
-        if (w->status == RFX_OK && c->kind != RFX_ONNX_FILL)
-            w->status = rfx_weight_read(&w->graph->weights[c->weight], first, n, values, w->err);
+        if (w->status == RFX_OK) w->status = compute_piece(w->graph, c, first, n, &piece, w->err);
         if (w->status != RFX_OK) return false;
-        for (int64_t i = 0; c->kind == RFX_ONNX_FILL && i < n; i++) values[i] = c->fill;
-        const void *from = values;
-        if (c->kind == RFX_ONNX_ROUNDED) {
-            round_weights(&c->rounding, first, n, values);
-            rfx_type_round(RFX_TYPE_INT8, values, n, rounded);
-            from = rounded;
-        }
-        if (!pb_write(s, from, (size_t)n * rfx_type_bytes(c->type))) return false;
+        if (!pb_write(s, (const pb_byte_t *)&piece, (size_t)n * rfx_type_bytes(c->type)))
+            return false;
     }
     return true;
 }
@@ -391,7 +452,8 @@ static enum rfx_status save_file(struct rfx_onnx_writer *w, const char *path) {
     return status;
 }
 
-enum rfx_status rfx_onnx_writer_save(struct rfx_onnx_writer *w, const char *path) {
+/* Sets *bytes to the size of the file. */
+static enum rfx_status count_bytes(struct rfx_onnx_writer *w, size_t *bytes) {
     if (w->status != RFX_OK) return w->status;
     struct part part = {w, NULL};
     pb_ostream_t count = PB_OSTREAM_SIZING;
@@ -399,5 +461,93 @@ enum rfx_status rfx_onnx_writer_save(struct rfx_onnx_writer *w, const char *path
         return rfx_fail(w->err, RFX_STATUS_UNSUPPORTED,
                         "ONNX export of '%s': %zu bytes, but a protobuf file ends at %d",
                         w->graph->name, count.bytes_written, INT32_MAX);
-    return save_file(w, path);
+    *bytes = count.bytes_written;
+    return RFX_OK;
+}
+
+enum rfx_status rfx_onnx_writer_save(struct rfx_onnx_writer *w, const char *path) {
+    size_t bytes;
+    enum rfx_status status = count_bytes(w, &bytes);
+    return status == RFX_OK ? save_file(w, path) : status;
+}
+
+enum rfx_status rfx_onnx_writer_make(struct rfx_onnx_writer *w, struct rfx_onnx_made **out) {
+    size_t bytes, held;
+    enum rfx_status status = count_bytes(w, &bytes);
+    if (status != RFX_OK) return status;
+    held = bytes;
+    for (int i = 0; i < w->n_constants; i++) {
+        const struct rfx_onnx_constant *c = &w->constants[i];
+        if (c->kind != RFX_ONNX_VALUES) held -= (size_t)c->elems * rfx_type_bytes(c->type);
+    }
+    struct rfx_onnx_made *made = rfx_memory_calloc(w->mem, 1, sizeof *made);
+    if (made == NULL) return rfx_memory_fail(w->mem, "model", sizeof *made, w->err);
+    *made = (struct rfx_onnx_made){.mem = w->mem, .graph = w->graph, .size = bytes};
+    made->held = rfx_memory_alloc(w->mem, held);
+    made->left_out = rfx_memory_calloc(w->mem, (size_t)w->n_constants + 1, sizeof *made->left_out);
+    if (made->held == NULL || made->left_out == NULL) {
+        rfx_onnx_made_free(made);
+        return rfx_memory_fail(w->mem, "model", held, w->err);
+    }
+    pb_ostream_t stream = {.callback = hold_bytes, .state = made, .max_size = SIZE_MAX};
+    struct part part = {w, NULL};
+    if (!encode_model(&stream, &part) || stream.bytes_written != bytes || made->n_held != held) {
+        rfx_onnx_made_free(made);
+        return rfx_fail(w->err, RFX_STATUS_INTERNAL, "cannot make '%s': encoding failed",
+                        w->graph->name);
+    }
+    *out = made;
+    return RFX_OK;
+}
+
+void rfx_onnx_made_free(struct rfx_onnx_made *made) {
+    if (made == NULL) return;
+    rfx_memory_release(made->mem, made->held);
+    rfx_memory_release(made->mem, made->left_out);
+    rfx_memory_release(made->mem, made);
+}
+
+/* Computes the bytes from `first` on of values that are left out, as far as one piece has them.
+ * Sets *n to their number, at most `most`. */
+static enum rfx_status make_values(const struct rfx_onnx_made *made, const struct left_out *left,
+                                   size_t first, unsigned char *out, size_t most, size_t *n,
+                                   struct rfx_error *err) {
+    const struct rfx_onnx_constant *c = &left->constant;
+    size_t size = rfx_type_bytes(c->type), within = first % size;
+    int64_t elem = (int64_t)(first / size), elems = c->elems - elem;
+    if (elems > PIECE) elems = PIECE;
+    if ((uint64_t)elems > (within + most + size - 1) / size)
+        elems = (int64_t)((within + most + size - 1) / size);
+    union piece piece;
+    enum rfx_status status = compute_piece(made->graph, c, elem, elems, &piece, err);
+    if (status != RFX_OK) return status;
+    *n = (size_t)elems * size - within;
+    if (*n > most) *n = most;
+    memcpy(out, (const unsigned char *)&piece + within, *n);
+    return RFX_OK;
+}
+
+static enum rfx_status make_bytes(const void *maker, uint64_t offset, void *out, size_t bytes,
+                                  struct rfx_error *err) {
+    const struct rfx_onnx_made *made = maker;
+    unsigned char *to = out;
+    size_t at = (size_t)offset, n = 0, skipped = 0;
+    const struct left_out *left = made->left_out, *end = left + made->n_left_out;
+    for (; bytes > 0; at += n, to += n, bytes -= n) {
+        for (; left < end && at >= left->at + left->bytes; left++)
+            skipped = left->before + left->bytes;
+        if (left < end && at >= left->at) {
+            enum rfx_status status = make_values(made, left, at - left->at, to, bytes, &n, err);
+            if (status != RFX_OK) return status;
+            continue;
+        }
+        n = left < end && left->at - at < bytes ? left->at - at : bytes;
+        memcpy(to, made->held + (at - skipped), n);
+    }
+    return RFX_OK;
+}
+
+struct rfx_weight_file rfx_onnx_made_file(const struct rfx_onnx_made *made) {
+    return (struct rfx_weight_file){
+        .fd = -1, .make = make_bytes, .maker = made, .size = made->size};
 }

@@ -6,7 +6,7 @@
 #ifndef RFX_RFEXEC_ONNX_EXPORT_ONNX_WRITER_H
 #define RFX_RFEXEC_ONNX_EXPORT_ONNX_WRITER_H
 
-#include "layers/graph/graph.h"
+#include "rfexec/onnx/export/quantisation.h"
 
 enum { RFX_ONNX_MAX_INPUTS = 6, RFX_ONNX_MAX_ATTRS = 8, RFX_ONNX_MAX_INTS = 2 * RFX_MAX_RANK };
 
@@ -109,4 +109,9 @@ void rfx_onnx_value(struct rfx_onnx_writer *w, bool output, const struct rfx_onn
  * when it is complete. Statuses: UNSUPPORTED when the model exceeds the 2 GiB that a protobuf file
  * can hold; IO with the system's reason. */
 RFX_NODISCARD enum rfx_status rfx_onnx_writer_save(struct rfx_onnx_writer *w, const char *path);
+
+/* Makes the model without writing it (quantisation.h). The graph must outlive it, and what the
+ * roundings borrow; the writer need not. */
+RFX_NODISCARD enum rfx_status rfx_onnx_writer_make(struct rfx_onnx_writer *w,
+                                                   struct rfx_onnx_made **out);
 #endif

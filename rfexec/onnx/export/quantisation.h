@@ -1,5 +1,5 @@
 /* How a float32 network is written as a network on bytes: with QuantizeLinear and DequantizeLinear
- * behind every tensor that is stored as bytes (QDQ form). */
+ * behind every tensor that is stored as bytes (QDQ form), to a file or in memory. */
 #ifndef RFX_RFEXEC_ONNX_EXPORT_QUANTISATION_H
 #define RFX_RFEXEC_ONNX_EXPORT_QUANTISATION_H
 
@@ -26,4 +26,21 @@ struct rfx_quantisation {
 RFX_NODISCARD enum rfx_status rfx_onnx_export_quantised(const struct rfx_graph *graph,
                                                         const struct rfx_quantisation *quantisation,
                                                         const char *path, struct rfx_error *err);
+
+/* The bytes of a model file that is not written: its structure is in memory, and the values of
+ * weights are computed when they are read. */
+struct rfx_onnx_made;
+
+/* Makes the file that rfx_onnx_export_quantised would write. `graph` and the tables of
+ * `quantisation` must outlive it. */
+RFX_NODISCARD enum rfx_status rfx_onnx_make_quantised(const struct rfx_graph *graph,
+                                                      const struct rfx_quantisation *quantisation,
+                                                      struct rfx_onnx_made **out,
+                                                      struct rfx_error *err);
+
+/* Returns the file of a maker (weight.h), without a path. */
+struct rfx_weight_file rfx_onnx_made_file(const struct rfx_onnx_made *made);
+
+/* NULL is allowed. */
+void rfx_onnx_made_free(struct rfx_onnx_made *made);
 #endif

@@ -26,6 +26,8 @@ struct rfx_onnx_files {
     atomic_int users;
     struct open_file *first; /* the model is the last of the list */
     const struct open_file *model;
+    void *owner; /* of the bytes of a model that is computed; NULL: none */
+    void (*owner_free)(void *owner);
 };
 
 static enum rfx_status open_file(const char *path, int flags, struct rfx_weight_file *out,
@@ -87,32 +89,34 @@ static enum rfx_status add_file(struct rfx_onnx_files *files, const char *path, 
     return RFX_OK;
 }
 
-/* Adds the model itself as a file in memory. */
-static enum rfx_status add_bytes(struct rfx_onnx_files *files, const void *bytes, size_t size,
-                                 struct rfx_error *err) {
-    static const char name[] = "the model in memory";
-    if (size == 0) return rfx_fail(err, RFX_STATUS_MALFORMED, "%s is empty", name);
+/* Adds the model itself as a file without a descriptor: in memory, or of a maker. */
+static enum rfx_status add_bytes(struct rfx_onnx_files *files, const char *name,
+                                 const struct rfx_weight_file *bytes, struct rfx_error *err) {
+    if (bytes->size == 0) return rfx_fail(err, RFX_STATUS_MALFORMED, "%s is empty", name);
     struct open_file *file = rfx_memory_calloc(files->mem, 1, sizeof *file);
     if (file == NULL) return rfx_memory_fail(files->mem, "model file", sizeof *file, err);
     file->path = rfx_memory_strdup(files->mem, name);
-    file->size = size;
-    file->as_weights = (struct rfx_weight_file){.fd = -1, .bytes = bytes, .size = size};
+    file->size = bytes->size;
+    file->as_weights = *bytes;
+    file->as_weights.fd = -1;
     if (file->path == NULL) {
         close_file(files->mem, file);
-        return rfx_memory_fail(files->mem, "file path", sizeof name, err);
+        return rfx_memory_fail(files->mem, "file path", strlen(name) + 1, err);
     }
     add(files, file);
     return RFX_OK;
 }
 
-static enum rfx_status open_model(struct rfx_memory *mem, const char *path, const void *bytes,
-                                  size_t size, struct rfx_onnx_files **out, struct rfx_error *err) {
+/* Opens the model file `path`, or (bytes not NULL) the model with these bytes and this name. */
+static enum rfx_status open_model(struct rfx_memory *mem, const char *path,
+                                  const struct rfx_weight_file *bytes, struct rfx_onnx_files **out,
+                                  struct rfx_error *err) {
     struct rfx_onnx_files *files = rfx_memory_calloc(mem, 1, sizeof *files);
     if (files == NULL) return rfx_memory_fail(mem, "model files", sizeof *files, err);
     files->mem = mem;
     atomic_init(&files->users, 1);
     enum rfx_status status =
-        path != NULL ? add_file(files, path, NULL, err) : add_bytes(files, bytes, size, err);
+        bytes == NULL ? add_file(files, path, NULL, err) : add_bytes(files, path, bytes, err);
     if (status != RFX_OK) {
         rfx_onnx_files_free(files);
         return status;
@@ -124,12 +128,24 @@ static enum rfx_status open_model(struct rfx_memory *mem, const char *path, cons
 
 enum rfx_status rfx_onnx_files_open(struct rfx_memory *mem, const char *path,
                                     struct rfx_onnx_files **out, struct rfx_error *err) {
-    return open_model(mem, path, NULL, 0, out, err);
+    return open_model(mem, path, NULL, out, err);
 }
 
 enum rfx_status rfx_onnx_files_open_bytes(struct rfx_memory *mem, const void *bytes, size_t size,
                                           struct rfx_onnx_files **out, struct rfx_error *err) {
-    return open_model(mem, NULL, bytes, size, out, err);
+    const struct rfx_weight_file file = {.bytes = bytes, .size = size};
+    return open_model(mem, "the model in memory", &file, out, err);
+}
+
+enum rfx_status rfx_onnx_files_open_made(struct rfx_memory *mem, const char *name,
+                                         const struct rfx_weight_file *file, void *owner,
+                                         void (*owner_free)(void *), struct rfx_onnx_files **out,
+                                         struct rfx_error *err) {
+    enum rfx_status status = open_model(mem, name, file, out, err);
+    if (status != RFX_OK) return status;
+    (*out)->owner = owner;
+    (*out)->owner_free = owner_free;
+    return RFX_OK;
 }
 
 void rfx_onnx_files_keep(struct rfx_onnx_files *files) {
@@ -149,6 +165,7 @@ void rfx_onnx_files_free(void *handle) {
         close_file(mem, files->first);
         files->first = next;
     }
+    if (files->owner != NULL) files->owner_free(files->owner);
     rfx_memory_release(mem, files);
 }
 
@@ -232,7 +249,7 @@ static enum rfx_status find_file(struct rfx_onnx_files *files, const char *locat
 
 enum rfx_status rfx_onnx_files_attach(struct rfx_onnx_files *files, struct rfx_onnx_tensor *tensor,
                                       struct rfx_error *err) {
-    if (files->model->as_weights.bytes != NULL)
+    if (files->model->as_weights.fd < 0)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "onnx: the values of tensor '%s' are in a file of their own, '%s', which a "
                         "model in memory cannot name: open the model's file, or save it with its "

@@ -19,6 +19,15 @@ RFX_NODISCARD enum rfx_status rfx_onnx_files_open_bytes(struct rfx_memory *mem, 
                                                         size_t size, struct rfx_onnx_files **out,
                                                         struct rfx_error *err);
 
+/* Opens a model whose bytes are computed when they are read: file->make and file->maker. `name` is
+ * the network's name. owner_free(owner) is called when the files are freed. If opening fails, the
+ * caller still has the owner. External data files are refused. */
+RFX_NODISCARD enum rfx_status rfx_onnx_files_open_made(struct rfx_memory *mem, const char *name,
+                                                       const struct rfx_weight_file *file,
+                                                       void *owner, void (*owner_free)(void *),
+                                                       struct rfx_onnx_files **out,
+                                                       struct rfx_error *err);
+
 /* Adds one owner. The files are closed when every owner has called rfx_onnx_files_free. May be
  * called from any thread. */
 void rfx_onnx_files_keep(struct rfx_onnx_files *files);

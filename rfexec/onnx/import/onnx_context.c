@@ -224,10 +224,43 @@ static int const_node(struct rfx_onnx_import *ctx, struct rfx_onnx_const *c, boo
     return *cached;
 }
 
+/* Describes the tensor of a node. Returns false when it has no description; also for node -1. */
+static bool describe(const struct rfx_onnx_import *ctx, int node, struct rfx_pixels *p) {
+    return node >= 0 && rfx_pixels_of(ctx->graph, node, p);
+}
+
 int rfx_onnx_map_itself(const struct rfx_onnx_import *ctx, int node) {
     struct rfx_pixels p;
-    return node >= 0 && rfx_pixels_of(ctx->graph, node, &p) && rfx_pixels_is_nchw(&p) ? p.map
-                                                                                      : node;
+    return describe(ctx, node, &p) && rfx_pixels_is_nchw(&p) ? p.map : node;
+}
+
+/* If attention reads a selection of a map that has these channels side by side, replaces the map by
+ * that selection: its rows are kept for the whole window anyway. */
+static int kept_selection(const struct rfx_onnx_import *ctx, int map, int64_t *channels,
+                          int64_t count) {
+    for (int i = ctx->graph->n_nodes - 2; i > map; i--) {
+        const struct rfx_node *node = &ctx->graph->nodes[i], *reader = node + 1;
+        const int64_t *kept = node->attr.select.map;
+        if (node->op != RFX_OP_CHANNEL_SELECT || node->in[0] != map ||
+            reader->op != RFX_OP_WINDOW_ATTENTION || reader->in[0] != i)
+            continue;
+        for (int64_t first = 0; first + count <= node->attr.select.count; first++) {
+            if (memcmp(kept + first, channels, (size_t)count * sizeof *channels) != 0) continue;
+            for (int64_t k = 0; k < count; k++) channels[k] = first + k;
+            return i;
+        }
+    }
+    return map;
+}
+
+int rfx_onnx_channels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p) {
+    int64_t c = rfx_pixels_channels(p);
+    if (c == 0) return -1;
+    int64_t *channels = rfx_onnx_alloc(ctx, (size_t)c, sizeof *channels);
+    if (channels == NULL) return -1;
+    for (int64_t i = 0; i < c; i++) channels[i] = rfx_pixels_channel(p, i);
+    int map = kept_selection(ctx, p->map, channels, c);
+    return rfx_onnx_select(ctx, "/channels", map, channels, c);
 }
 
 /* Returns the node of the same tensor in the other layout. It is created once. */
@@ -237,7 +270,9 @@ static int other_form(struct rfx_onnx_import *ctx, int from, enum rfx_op op, con
     int known = (to_map ? ctx->map_of : ctx->plain_of)[from];
     if (known >= 0) return known;
     struct rfx_node node = {.op = op};
-    int made = rfx_onnx_emit1(ctx, &node, suffix, from);
+    struct rfx_pixels p;
+    int made = to_map && describe(ctx, from, &p) ? rfx_onnx_channels(ctx, &p) : -1;
+    if (made < 0) made = rfx_onnx_emit1(ctx, &node, suffix, from);
     if (made < 0) return -1;
     (to_map ? ctx->map_of : ctx->plain_of)[from] = made;
     (to_map ? ctx->plain_of : ctx->map_of)[made] = from;
@@ -272,11 +307,6 @@ int rfx_onnx_plain(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value) {
 
 int rfx_onnx_any(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value) {
     return value.constant != NULL || value.node < 0 ? rfx_onnx_plain(ctx, value) : value.node;
-}
-
-/* Describes the tensor of a node. Returns false when it has no description; also for node -1. */
-static bool describe(const struct rfx_onnx_import *ctx, int node, struct rfx_pixels *p) {
-    return node >= 0 && rfx_pixels_of(ctx->graph, node, p);
 }
 
 int rfx_onnx_map_behind(struct rfx_onnx_import *ctx, int node) {

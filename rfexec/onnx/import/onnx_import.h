@@ -54,13 +54,16 @@ struct rfx_onnx_const {
     const struct rfx_onnx_repeat *repeat; /* a pattern (onnx_repeat.h), or NULL */
     int computed_by; /* node of the graph of constants that computes the numbers; -1: none */
     struct rfx_onnx_const_place in_model, in_constants; /* place in the two graphs of an import */
+    int late; /* number of the constant among the values of late nodes, plus 1; 0: it is none */
 };
 
-/* An operand of a node. node >= 0: computed from the image; constant != NULL: a constant; neither:
- * the optional operand is absent. */
+/* An operand of a node. node >= 0: computed from the image; constant != NULL: a constant; late > 0:
+ * the result of a late node (rfexec/late/late.h), whose value has the number late - 1; none of
+ * them: the optional operand is absent. */
 struct rfx_onnx_operand {
     int node;
     struct rfx_onnx_const *constant;
+    int late;
 };
 
 struct rfx_onnx_names;
@@ -111,6 +114,7 @@ struct rfx_onnx_import {
     struct rfx_onnx_import *constants; /* the import that builds the graph of constants, or NULL */
     bool is_of_constants;              /* this import builds the graph of constants */
     int first;                         /* graph of constants: the node of input 0, or -1 */
+    struct rfx_onnx_late *late;        /* late nodes so far (onnx_late.c); NULL: they are refused */
 };
 
 /* Converts the current node. Returns the graph node that output 0 is bound to; -1: the converter
@@ -193,6 +197,32 @@ bool rfx_onnx_op_is_of(const char *name, const char *domain);
 /* Returns whether the shape of the operator's result depends on the values of its operands. */
 bool rfx_onnx_op_is_sized_by_values(const char *name);
 
+/* Late nodes (onnx_late.c). _late_begin allows them. _is_late returns whether the current node is
+ * one: it reads a late value, or its operator is sized by values that are not constant.
+ * _convert_late adds it to the program; an If whose condition is late with both its branches.
+ * _late_count returns the number of late nodes so far. */
+struct rfx_onnx_late;
+void rfx_onnx_late_begin(struct rfx_onnx_import *ctx);
+bool rfx_onnx_is_late(const struct rfx_onnx_import *ctx, bool constant);
+void rfx_onnx_convert_late(struct rfx_onnx_import *ctx);
+size_t rfx_onnx_late_count(const struct rfx_onnx_import *ctx);
+
+/* Called in place of adding the model's outputs to the graph, if there are late nodes: the graph's
+ * outputs become the cut tensors, and graph->late gets the program with the model's outputs. */
+void rfx_onnx_late_outputs(struct rfx_onnx_import *ctx);
+
+/* Frees what the import has of late nodes. */
+void rfx_onnx_late_free(struct rfx_onnx_import *ctx);
+
+/* Makes an operand an output of the graph, with this element type (onnx_load.c). */
+void rfx_onnx_add_output(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value,
+                         const char *name, int32_t type);
+
+/* Converts the nodes of the branch `name` of the current If, and sets out[] to the values of its
+ * outputs, at most n_out of them. Returns their number (onnx_inline.c). */
+size_t rfx_onnx_late_branch(struct rfx_onnx_import *ctx, const char *name,
+                            struct rfx_onnx_operand *out, int32_t *types, size_t n_out);
+
 /* Fixed batches (onnx_batch.c). Called before a computed node is converted when the model is fixed
  * to a batch of N images. Changes the node's sizes and constants from N images to one image.
  * UNSUPPORTED: the node mixes images. */
@@ -201,13 +231,13 @@ void rfx_onnx_batch_node(struct rfx_onnx_import *ctx);
 /* --- operands and results (onnx_context.c) --- */
 
 static inline struct rfx_onnx_operand rfx_onnx_of(int node) {
-    return (struct rfx_onnx_operand){node, NULL};
+    return (struct rfx_onnx_operand){node, NULL, 0};
 }
 static inline struct rfx_onnx_operand rfx_onnx_of_const(struct rfx_onnx_const *c) {
-    return (struct rfx_onnx_operand){-1, c};
+    return (struct rfx_onnx_operand){-1, c, 0};
 }
 static inline bool rfx_onnx_is_there(struct rfx_onnx_operand x) {
-    return x.node >= 0 || x.constant != NULL;
+    return x.node >= 0 || x.constant != NULL || x.late > 0;
 }
 
 /* Returns operand k, or {-1, NULL} when the node has no such input. In the graph of constants,
@@ -300,6 +330,10 @@ int rfx_onnx_channels_last(struct rfx_onnx_import *ctx, int map);
 
 /* Returns rfx_onnx_channels_last(ctx, map) if `last` is true, else the map itself. */
 int rfx_onnx_ordered(struct rfx_onnx_import *ctx, int map, bool last);
+
+/* Returns a map of the channels that `p` describes, if it is a tensor (1, channels, h, w) of some
+ * channels of a map; else -1. */
+int rfx_onnx_channels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p);
 
 /* Creates the tensor that `p` describes, and returns its node (onnx_import_matmul.c). */
 int rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p);

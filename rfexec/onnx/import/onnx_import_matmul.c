@@ -144,6 +144,17 @@ static bool is_turned_softmax(const struct rfx_onnx_import *ctx, int in) {
            ctx->graph->nodes[node->in[0]].op == RFX_OP_PLAIN_SOFTMAX;
 }
 
+/* Returns the channels of a part, or of all three, as a map in which the heads follow each other.
+ */
+static int select_heads(struct rfx_onnx_import *ctx, const struct rfx_found_windows *found,
+                        int part, int parts) {
+    int64_t c = found->channels, size = c / found->attr.heads;
+    int64_t *map = rfx_onnx_alloc(ctx, (size_t)(parts * c), sizeof *map);
+    for (int64_t k = 0; map != NULL && k < parts * c; k++)
+        map[k] = found->parts[part + k / c].first + k % c / size * found->head_stride + k % size;
+    return rfx_onnx_select(ctx, "/part", found->parts[part].map, map, parts * c);
+}
+
 /* Returns a map of queries, keys and values, c channels each. If one map already holds them in this
  * order, returns that map. */
 static int join_parts(struct rfx_onnx_import *ctx, const struct rfx_found_windows *found) {
@@ -151,16 +162,15 @@ static int join_parts(struct rfx_onnx_import *ctx, const struct rfx_found_window
     const struct rfx_pixels *parts = found->parts;
     struct rfx_node concat = {.op = RFX_OP_CONCAT, .attr.concat.axis = 1};
     int in[3];
-    bool joined = parts[0].extent[RFX_PIXELS_CHANNEL] == 3 * c;
-    for (int i = 0; i < 3; i++)
-        joined = joined && parts[i].map == parts[0].map && parts[i].first == i * c;
+    bool together = parts[1].map == parts[0].map && parts[2].map == parts[0].map;
+    bool in_order = found->head_stride == c / found->attr.heads;
+    bool joined = together && in_order && parts[0].extent[RFX_PIXELS_CHANNEL] == 3 * c;
+    for (int i = 0; i < 3; i++) joined = joined && parts[i].first == i * c;
     if (joined) return parts[0].map;
+    if (together) return select_heads(ctx, found, 0, 3);
     for (int i = 0; i < 3; i++) {
-        in[i] = parts[i].map;
-        if (parts[i].first == 0 && parts[i].extent[RFX_PIXELS_CHANNEL] == c) continue;
-        int64_t *map = rfx_onnx_alloc(ctx, (size_t)c, sizeof *map);
-        for (int64_t k = 0; map != NULL && k < c; k++) map[k] = parts[i].first + k;
-        in[i] = rfx_onnx_select(ctx, "/part", in[i], map, c);
+        bool whole = in_order && parts[i].first == 0 && parts[i].extent[RFX_PIXELS_CHANNEL] == c;
+        in[i] = whole ? parts[i].map : select_heads(ctx, found, i, 1);
     }
     return rfx_onnx_emit(ctx, &concat, "/parts", in, 3);
 }
@@ -192,7 +202,10 @@ int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, 
     /* With T for the transpose, a T(s) = T(s T(a)): the same sums in the same order. The second
      * form is the form of attention. */
     int softmax = ctx->graph->nodes[b].in[0];
-    out = rfx_onnx_emit2(ctx, &node, "/product", softmax, turn(ctx, "/turned", a));
+    int turned = turn(ctx, "/turned", a);
+    if (turned >= 0) out = window_attention(ctx, softmax, turned);
+    if (rfx_onnx_failed(ctx)) return -1;
+    if (out < 0) out = rfx_onnx_emit2(ctx, &node, "/product", softmax, turned);
     return turn(ctx, "", out);
 }
 

@@ -215,9 +215,16 @@ static int emit_transpose(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x
     bool last = rank == 4 && memcmp(perm, to_last, sizeof to_last) == 0;
     bool first = rank == 4 && memcmp(perm, to_first, sizeof to_first) == 0;
     if (behind >= 0 && first) return behind;
+    struct rfx_pixels p;
+    bool described = first && x.node >= 0 && rfx_pixels_of(ctx->graph, x.node, &p);
+    if (described) { /* if it is no map, it may become one again */
+        rfx_pixels_transpose(&p, perm);
+        int channels = rfx_onnx_channels(ctx, &p);
+        if (channels >= 0 || rfx_onnx_failed(ctx)) return channels;
+    }
     if (last && t.layout == RFX_LAYOUT_NHWC)
         node.op = RFX_OP_NHWC_AS_PLAIN;
-    else if (first && t.layout == RFX_LAYOUT_PLAIN && t.shape.dims[0] == 1)
+    else if (first && !described && t.layout == RFX_LAYOUT_PLAIN && t.shape.dims[0] == 1)
         node.op = RFX_OP_PLAIN_AS_NHWC;
     else
         x.node = rfx_onnx_plain(ctx, x);
@@ -531,11 +538,25 @@ struct rfx_slice_attr rfx_onnx_read_cut(struct rfx_onnx_import *ctx, const struc
     return cut;
 }
 
+/* Whether the current node has a result without elements, in a model that may have late nodes. Such
+ * a tensor is a constant. Elsewhere the import refuses it. */
+static bool is_late_constant(const struct rfx_onnx_import *ctx, const struct rfx_shape *shape) {
+    bool empty = false;
+    for (int i = 0; i < shape->rank; i++) empty = empty || shape->dims[i] == 0;
+    return empty && ctx->late != NULL && !rfx_onnx_failed(ctx);
+}
+
+static int set_empty(struct rfx_onnx_import *ctx, const struct rfx_shape *shape) {
+    struct rfx_onnx_const *c = rfx_onnx_const_new(ctx, rfx_onnx_in_type(ctx, 0), shape);
+    return c != NULL ? rfx_onnx_set_const(ctx, 0, c) : -1;
+}
+
 int rfx_onnx_slice(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_operand x = rfx_onnx_need_computed(ctx);
     const struct rfx_shape shape = *rfx_onnx_shape(ctx, x);
     struct rfx_slice_attr cut = rfx_onnx_read_cut(ctx, &shape);
-    return cut_tensor(ctx, "", x, &cut);
+    return is_late_constant(ctx, &cut.shape) ? set_empty(ctx, &cut.shape)
+                                             : cut_tensor(ctx, "", x, &cut);
 }
 
 int64_t rfx_onnx_split_size(const int64_t *sizes, size_t n, int64_t extent, size_t k, int64_t at) {

@@ -133,14 +133,11 @@ static void leave(struct rfx_onnx_import *ctx, const struct rfx_onnx_import *aro
     ctx->node_name = around->node_name;
 }
 
-/* Converts a body with the names `values`, and binds the current node's outputs to the body's
- * outputs.
- */
+/* Converts a body with the names `values`, and sets out[] and types[] to its outputs. */
 static void convert_body(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
-                         struct rfx_onnx_names *values, bool function) {
+                         struct rfx_onnx_names *values, bool function, struct rfx_onnx_operand *out,
+                         int32_t *types) {
     const struct rfx_onnx_import around = *ctx;
-    struct rfx_onnx_operand *out = rfx_onnx_alloc(ctx, body->n_out + 1, sizeof *out);
-    int32_t *types = rfx_onnx_alloc(ctx, body->n_out + 1, sizeof *types);
     check_limits(ctx, body);
     if (values == NULL) (void)rfx_onnx_out_of_memory(ctx);
     if (rfx_onnx_failed(ctx)) return;
@@ -156,6 +153,15 @@ static void convert_body(struct rfx_onnx_import *ctx, const struct rfx_onnx_body
     convert_nodes(ctx, body);
     find_outputs(ctx, body, out, types);
     leave(ctx, &around);
+}
+
+/* Converts a body and binds the current node's outputs to its outputs. */
+static void inline_body(struct rfx_onnx_import *ctx, const struct rfx_onnx_body *body,
+                        struct rfx_onnx_names *values, bool function) {
+    struct rfx_onnx_operand *out = rfx_onnx_alloc(ctx, body->n_out + 1, sizeof *out);
+    int32_t *types = rfx_onnx_alloc(ctx, body->n_out + 1, sizeof *types);
+    convert_body(ctx, body, values, function, out, types);
+    if (rfx_onnx_failed(ctx)) return;
     for (size_t k = 0; k < body->n_out; k++) (void)rfx_onnx_bind_as(ctx, k, out[k], types[k]);
 }
 
@@ -195,10 +201,20 @@ void rfx_onnx_inline_function(struct rfx_onnx_import *ctx, struct rfx_onnx_funct
         return;
     }
     if (!rfx_onnx_failed(ctx))
-        convert_body(ctx, function->body, names_of_call(ctx, function->body), true);
+        inline_body(ctx, function->body, names_of_call(ctx, function->body), true);
     if (rfx_onnx_failed(ctx) && ctx->depth == 0)
         ctx->status = rfx_fail_within(ctx->err, ctx->status, "function '%.60s' in '%.80s'",
                                       function->name, ctx->node_name);
+}
+
+/* Reads the branch `name` of the current If; NULL: an error was recorded. */
+static const struct rfx_onnx_body *read_branch(struct rfx_onnx_import *ctx, const char *name) {
+    struct rfx_onnx_attr *branch = find_attr(ctx->node->attrs, ctx->node->n_attrs, name);
+    if (branch == NULL || branch->kind != RFX_ONNX_ATTR_GRAPH)
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "it has no %s", name);
+    if (rfx_onnx_failed(ctx)) return NULL;
+    ctx->status = rfx_onnx_read_branch(ctx->model, branch, ctx->err);
+    return rfx_onnx_failed(ctx) ? NULL : branch->body;
 }
 
 void rfx_onnx_inline_branch(struct rfx_onnx_import *ctx) {
@@ -207,12 +223,18 @@ void rfx_onnx_inline_branch(struct rfx_onnx_import *ctx) {
                               "the condition '%.80s' is computed from the image: only a run could "
                               "say which branch is taken, and its plan would not fit both",
                               ctx->node->in[0]);
-    const char *name = rfx_onnx_in_number(ctx, 0) != 0.0 ? "then_branch" : "else_branch";
-    struct rfx_onnx_attr *branch = find_attr(ctx->node->attrs, ctx->node->n_attrs, name);
-    if (branch == NULL || branch->kind != RFX_ONNX_ATTR_GRAPH)
-        (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "it has no %s", name);
-    if (rfx_onnx_failed(ctx)) return;
-    ctx->status = rfx_onnx_read_branch(ctx->model, branch, ctx->err);
+    const struct rfx_onnx_body *body =
+        read_branch(ctx, rfx_onnx_in_number(ctx, 0) != 0.0 ? "then_branch" : "else_branch");
+    if (body != NULL) inline_body(ctx, body, rfx_onnx_names_create(ctx->arena, ctx->values), false);
+}
+
+size_t rfx_onnx_late_branch(struct rfx_onnx_import *ctx, const char *name,
+                            struct rfx_onnx_operand *out, int32_t *types, size_t n_out) {
+    const struct rfx_onnx_body *body = read_branch(ctx, name);
+    if (body != NULL && body->n_out != n_out)
+        (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "its %s has %zu outputs, the node has %zu",
+                              name, body->n_out, n_out);
     if (!rfx_onnx_failed(ctx))
-        convert_body(ctx, branch->body, rfx_onnx_names_create(ctx->arena, ctx->values), false);
+        convert_body(ctx, body, rfx_onnx_names_create(ctx->arena, ctx->values), false, out, types);
+    return rfx_onnx_failed(ctx) ? 0 : n_out;
 }

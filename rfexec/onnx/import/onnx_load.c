@@ -130,16 +130,17 @@ static void check_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_value
              "onnx: input '%s' has element type %d; only floats (1, 10, 11, 16), as float32, "
              "uint8 (2), int8 (3), uint16 (4) and int16 (5) are supported",
              v->name, (int)v->type);
-    else if (v->rank != 4)
-        FAIL(ctx, RFX_STATUS_UNSUPPORTED,
-             "onnx: input '%s' has rank %d; only images (1, c, h, w), or (1, h, w, c) with a "
-             "Transpose behind them, are supported",
-             v->name, v->rank);
-    else if (v->dims[0] > MOST_IMAGES)
+    else if (v->rank != 4 && v->rank != 3)
+        FAIL(
+            ctx, RFX_STATUS_UNSUPPORTED,
+            "onnx: input '%s' has rank %d; only images (1, c, h, w) and (c, h, w), or (1, h, w, c) "
+            "with a Transpose behind them, are supported",
+            v->name, v->rank);
+    else if (v->rank == 4 && v->dims[0] > MOST_IMAGES)
         FAIL(ctx, RFX_STATUS_UNSUPPORTED,
              "onnx: input '%s' has a batch of %lld; at most %d are supported", v->name,
              (long long)v->dims[0], MOST_IMAGES);
-    else if (v->dims[last ? 3 : 1] < 1)
+    else if (v->dims[last ? 3 : v->rank - 3] < 1)
         FAIL(ctx, RFX_STATUS_UNSUPPORTED, "onnx: input '%s' has a symbolic number of channels",
              v->name);
 }
@@ -154,10 +155,10 @@ static void add_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *
     check_image(ctx, v, last);
     if (rfx_onnx_failed(ctx)) return;
     struct rfx_node node = {.op = RFX_OP_INPUT}, pad;
-    ctx->batch = ctx->graph->batch = v->dims[0] > 1 ? v->dims[0] : 0;
+    ctx->batch = ctx->graph->batch = v->rank == 4 && v->dims[0] > 1 ? v->dims[0] : 0;
     ctx->graph->halves = ctx->graph->halves || is_half(v->type);
-    const int64_t *size = last ? v->dims + 1 : v->dims + 2;
-    node.attr.input.c = v->dims[last ? 3 : 1];
+    const int64_t *size = last ? v->dims + 1 : v->dims + v->rank - 2;
+    node.attr.input.c = v->dims[last ? 3 : v->rank - 3];
     node.attr.input.h = options->h > 0 ? options->h : size[0];
     node.attr.input.w = options->w > 0 ? options->w : size[1];
     if (node.attr.input.h < 1 || node.attr.input.w < 1) {
@@ -177,6 +178,12 @@ static void add_image(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *
         image = rfx_onnx_emit1(ctx, &pad, "/padded", image);
     }
     image = rfx_onnx_ordered(ctx, image, last);
+    if (rfx_onnx_failed(ctx)) return;
+    if (v->rank == 3) { /* (c, h, w): the map without its first axis */
+        const int64_t *dims = rfx_onnx_tensor_of(ctx, image)->shape.dims;
+        const struct rfx_shape shape = {3, {dims[1], dims[2], dims[3]}};
+        image = rfx_onnx_plain_as(ctx, image, &shape);
+    }
     if (rfx_onnx_failed(ctx)) return;
     if (!rfx_onnx_names_put(ctx->values, v->name, rfx_onnx_of(image)))
         (void)rfx_onnx_out_of_memory(ctx);
@@ -276,7 +283,8 @@ static void refuse_unknown(struct rfx_onnx_import *ctx) {
     if (rfx_onnx_op_is_sized_by_values(node->op) && node->n_in > 0) {
         bool boxes = strcmp(node->op, "NonMaxSuppression") == 0 && node->n_in > 1;
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
-                              "the size of its result depends on the data: cut the file before it, "
+                              "the size of its result depends on the data, which only run, plan, "
+                              "verify and check of one image support: cut the file before it, "
                               "at '%.40s'%s%.40s%s (onnx.utils.extract_model does that); not "
                               "supported in this model: %s",
                               node->in[0], boxes ? " and '" : "", boxes ? node->in[1] : "",
@@ -342,7 +350,8 @@ static void name_node(struct rfx_onnx_import *ctx) {
 /* Converts the current node with the functions in its operator's row of the table. */
 static void convert_operator(struct rfx_onnx_import *ctx, bool constant) {
     check_operator(ctx);
-    if (rfx_onnx_failed(ctx) || rfx_onnx_int8_spec(ctx)) return;
+    if (rfx_onnx_is_late(ctx, constant)) rfx_onnx_convert_late(ctx);
+    if (rfx_onnx_failed(ctx) || rfx_onnx_is_late(ctx, constant) || rfx_onnx_int8_spec(ctx)) return;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(ctx->node->op);
     if (op == NULL || !rfx_onnx_op_is_of(ctx->node->op, ctx->node->domain) ||
         (!constant && rfx_onnx_op_is_sized_by_values(op->name))) {
@@ -369,6 +378,8 @@ void rfx_onnx_convert_node(struct rfx_onnx_import *ctx, const struct rfx_onnx_no
     struct rfx_onnx_function *function = rfx_onnx_function_of(ctx->model, node);
     if (function != NULL)
         rfx_onnx_inline_function(ctx, function);
+    else if (rfx_onnx_is_branching(node) && rfx_onnx_in(ctx, 0).late > 0)
+        rfx_onnx_convert_late(ctx);
     else if (rfx_onnx_is_branching(node))
         rfx_onnx_inline_branch(ctx);
     else
@@ -400,8 +411,19 @@ static void add_output(struct rfx_onnx_import *ctx, int node, const char *name) 
     graph->outputs[k].part = rfx_node_full_rect(&graph->nodes[node]);
 }
 
-static void add_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model) {
+void rfx_onnx_add_output(struct rfx_onnx_import *ctx, struct rfx_onnx_operand value,
+                         const char *name, int32_t type) {
     static const struct rfx_onnx_node sink = {.op = "Output"};
+    ctx->node = &sink;
+    ctx->node_name = name;
+    add_output(ctx, rfx_onnx_any(ctx, value), name);
+    if (rfx_onnx_failed(ctx)) return;
+    struct rfx_output *output = &ctx->graph->outputs[ctx->graph->n_outputs - 1];
+    output->stored.type = rfx_onnx_stored_type(type);
+    output->stored.most = rfx_onnx_most_index(ctx, output->node);
+}
+
+static void add_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_model *model) {
     if (!rfx_onnx_failed(ctx) && model->n_outputs == 0)
         FAIL(ctx, RFX_STATUS_MALFORMED, "onnx: the model has no outputs");
     for (size_t i = 0; !rfx_onnx_failed(ctx) && i < model->n_outputs; i++) {
@@ -416,16 +438,10 @@ static void add_outputs(struct rfx_onnx_import *ctx, const struct rfx_onnx_model
             FAIL(ctx, RFX_STATUS_MALFORMED, "onnx: output '%s' is made by no node", name);
             return;
         }
-        ctx->node = &sink;
-        ctx->node_name = name;
-        add_output(ctx, rfx_onnx_any(ctx, *value), name);
-        if (rfx_onnx_failed(ctx)) return;
         int32_t type = from == name ? model->outputs[i].type : RFX_ONNX_FLOAT;
         if (from != name) ctx->graph->dequantized = true;
         if (type == 0) type = rfx_onnx_names_type(ctx->values, name);
-        struct rfx_output *output = &ctx->graph->outputs[ctx->graph->n_outputs - 1];
-        output->stored.type = rfx_onnx_stored_type(type);
-        output->stored.most = rfx_onnx_most_index(ctx, output->node);
+        rfx_onnx_add_output(ctx, *value, name, type);
     }
 }
 
@@ -444,12 +460,16 @@ static enum rfx_status convert_model(struct rfx_onnx_import *ctx,
     rfx_onnx_add_initialisers(ctx, model->tensors, model->n_tensors);
     add_image(ctx, model, options);
     ctx->nodes = model->nodes;
+    if (options->late) rfx_onnx_late_begin(ctx);
     const struct rfx_onnx_joins *joins = rfx_onnx_joins_find(ctx);
     for (size_t i = 0; !rfx_onnx_failed(ctx) && i < model->n_nodes; i++) {
         ctx->n_before = i;
         if (!rfx_onnx_joins_is_later(joins, i)) rfx_onnx_joins_convert(ctx, joins, i);
     }
-    add_outputs(ctx, model);
+    if (rfx_onnx_late_count(ctx) > 0)
+        rfx_onnx_late_outputs(ctx);
+    else
+        add_outputs(ctx, model);
     return rfx_onnx_failed(ctx) ? ctx->status : rfx_model_finish(ctx->graph, options, ctx->err);
 }
 
@@ -486,6 +506,7 @@ static enum rfx_status load(struct rfx_memory *mem, struct rfx_onnx_files *files
     else
         rfx_graph_free(ctx.graph);
 done:
+    rfx_onnx_late_free(&ctx);
     rfx_onnx_computed_free(&ctx);
     rfx_onnx_const_forget(&ctx);
     rfx_onnx_model_free(&model);

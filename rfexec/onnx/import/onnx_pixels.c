@@ -89,7 +89,7 @@ bool rfx_pixels_reshape(struct rfx_pixels *p, const struct rfx_shape *shape) {
     return all;
 }
 
-static bool transpose(struct rfx_pixels *p, const int *perm) {
+void rfx_pixels_transpose(struct rfx_pixels *p, const int *perm) {
     struct rfx_pixels out = *p;
     out.count = 0;
     for (int i = 0; i < p->rank; i++) {
@@ -98,7 +98,6 @@ static bool transpose(struct rfx_pixels *p, const int *perm) {
         out.end[i] = out.count;
     }
     *p = out;
-    return true;
 }
 
 /* Keeps positions [start, start + size) of an axis of channels. Returns false for other axes. */
@@ -241,7 +240,8 @@ static bool apply(const struct rfx_graph *graph, int node, bool begins, struct r
         case RFX_OP_RESHAPE:
             return rfx_pixels_reshape(p, &n->out.shape);
         case RFX_OP_TRANSPOSE:
-            return transpose(p, n->attr.transpose.perm);
+            rfx_pixels_transpose(p, n->attr.transpose.perm);
+            return true;
         case RFX_OP_PLAIN_SLICE:
             return slice(p, &n->attr.slice);
         case RFX_OP_PLAIN_GATHER:
@@ -255,7 +255,8 @@ static bool apply(const struct rfx_graph *graph, int node, bool begins, struct r
             return (shift[0] == 0 || roll(p, 2, shift[0])) &&
                    (shift[1] == 0 || roll(p, 3, shift[1]));
         case RFX_OP_NHWC_AS_PLAIN: /* base_of has set this order if no roll came before */
-            return begins || transpose(p, to_last);
+            if (!begins) rfx_pixels_transpose(p, to_last);
+            return true;
         default:
             return true; /* a map becomes a tensor in the same order */
     }
@@ -274,6 +275,11 @@ bool rfx_pixels_of(const struct rfx_graph *graph, int node, struct rfx_pixels *o
     for (int i = steps - 1; i >= 0; i--)
         if (!apply(graph, path[i], i == steps - 1, out)) return false;
     return true;
+}
+
+bool rfx_pixels_move(const struct rfx_graph *graph, int node, struct rfx_pixels *p) {
+    enum rfx_op op = graph->nodes[node].op;
+    return (op == RFX_OP_RESHAPE || op == RFX_OP_TRANSPOSE) && apply(graph, node, false, p);
 }
 
 bool rfx_pixels_are_tokens(const struct rfx_pixels *p) {
@@ -335,18 +341,45 @@ bool rfx_pixels_same_order(const struct rfx_pixels *a, const struct rfx_pixels *
     return true;
 }
 
+/* Returns whether axis i of the tensor is this whole axis of the map. */
+static bool is_whole_axis(const struct rfx_pixels *p, int i, int axis) {
+    struct rfx_pixels_factor factor = {axis, 1, 1};
+    if (p->end[i] > p->end[i - 1] && !one_factor(p, i, &factor)) return false;
+    return factor.axis == axis && factor.size == p->extent[axis] && factor.stride == 1;
+}
+
+/* Returns whether the tensor is a map of rank 4 that is not rolled. */
+static bool is_of_rank_4(const struct rfx_pixels *p) {
+    return p->rank == 4 && p->end[0] == 0 && p->roll[0] == 0 && p->roll[1] == 0;
+}
+
 /* Returns whether the tensor is a whole map of rank 4 with these axes as axes 1 to 3. */
 static bool is_in_order(const struct rfx_pixels *p, const int *axes) {
-    struct rfx_shape shape = rfx_pixels_shape(p);
-    if (p->rank != 4 || p->first != 0 || p->roll[0] != 0 || p->roll[1] != 0 || shape.dims[0] != 1)
-        return false;
-    for (int i = 0; i < 3; i++) {
-        struct rfx_pixels_factor factor = {axes[i], 1, 1};
-        if (p->end[i + 1] > p->end[i] && !one_factor(p, i + 1, &factor)) return false;
-        if (factor.axis != axes[i] || factor.size != p->extent[axes[i]] || factor.stride != 1)
-            return false;
-    }
+    if (!is_of_rank_4(p) || p->first != 0) return false;
+    for (int i = 0; i < 3; i++)
+        if (!is_whole_axis(p, i + 1, axes[i])) return false;
     return true;
+}
+
+int64_t rfx_pixels_channels(const struct rfx_pixels *p) {
+    int64_t count = 1;
+    if (!is_of_rank_4(p) || !is_whole_axis(p, 2, RFX_PIXELS_ROW) ||
+        !is_whole_axis(p, 3, RFX_PIXELS_COL))
+        return 0;
+    for (int f = 0; f < p->end[1]; f++) {
+        if (p->factors[f].axis != RFX_PIXELS_CHANNEL) return 0;
+        count *= p->factors[f].size;
+    }
+    return count;
+}
+
+int64_t rfx_pixels_channel(const struct rfx_pixels *p, int64_t index) {
+    int64_t channel = p->first;
+    for (int f = p->end[1] - 1; f >= 0; f--) {
+        channel += index % p->factors[f].size * p->factors[f].stride;
+        index /= p->factors[f].size;
+    }
+    return channel;
 }
 
 bool rfx_pixels_is_nchw(const struct rfx_pixels *p) {

@@ -45,6 +45,13 @@ struct rfx_shape rfx_pixels_shape(const struct rfx_pixels *p);
  * a factor. */
 bool rfx_pixels_reshape(struct rfx_pixels *p, const struct rfx_shape *shape);
 
+/* Makes axis perm[i] axis i. */
+void rfx_pixels_transpose(struct rfx_pixels *p, const int *perm);
+
+/* Changes the description as a node changes its tensor, a reshape or a transpose. Returns false for
+ * other nodes, and when factors cannot describe the result. */
+bool rfx_pixels_move(const struct rfx_graph *graph, int node, struct rfx_pixels *p);
+
 /* Returns whether the tensor holds tokens: its last axis consists of all channels, no other axis
  * runs over channels, and the map has more than one pixel. */
 bool rfx_pixels_are_tokens(const struct rfx_pixels *p);
@@ -64,6 +71,12 @@ struct rfx_pixels rfx_pixels_with_channels(const struct rfx_pixels *p, int axis,
 /* Returns whether the tokens of two maps are in the same order and have the same shape, except for
  * the number of channels. */
 bool rfx_pixels_same_order(const struct rfx_pixels *a, const struct rfx_pixels *b);
+
+/* The first function returns the number of channels of a tensor (1, channels, h, w) that holds some
+ * channels of the map, in any order; 0: it is something else. The second returns the map's channel
+ * that is number `index` of them. */
+int64_t rfx_pixels_channels(const struct rfx_pixels *p);
+int64_t rfx_pixels_channel(const struct rfx_pixels *p, int64_t index);
 
 /* Return whether the tensor is the map itself, as (1, c, h, w) or as (1, h, w, c). */
 bool rfx_pixels_is_nchw(const struct rfx_pixels *p);

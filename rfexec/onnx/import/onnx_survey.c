@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "rfexec/late/late_ops.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
 enum { MOST_OPS = 512 }; /* rows of the list: a hostile file may have as many names as nodes */
@@ -15,6 +16,7 @@ static const char *why_refused(const struct rfx_onnx_node *node) {
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH) return "it has a sub-graph";
     if (rfx_onnx_op_find(node->op) != NULL && known) return NULL;
+    if (rfx_late_op_find(node->op) != NULL) return NULL; /* NonMaxSuppression */
     return rfx_onnx_op_is_sized_by_values(node->op) ? "the size of its result depends on the data"
                                                     : "not supported";
 }

@@ -11,6 +11,7 @@
 #define MOST_ADDED 4
 #define HIDDEN (-100.0f) /* a score with this number added has no weight after a softmax */
 #define PIECE 4096       /* floats of a constant that are read at a time */
+#define MOST_MOVES 16    /* of a part between its scale and the product */
 
 /* A constant that is added to scores of shape `scores`. If `hides`, it is a condition instead:
  * where the condition is true, the score becomes a large negative number. */
@@ -145,12 +146,12 @@ static bool has_order(const struct search *s, const struct rfx_pixels *p, bool h
                       bool turned) {
     const struct rfx_window_attention_attr *a = &s->out->attr;
     struct rfx_pixels_factor want[RFX_PIXELS_FACTORS], merged[RFX_PIXELS_FACTORS];
-    int64_t size = s->out->channels / a->heads;
+    int64_t size = s->out->channels / a->heads, stride = s->out->head_stride;
     int n = 0;
-    if (heads_first) push(want, &n, RFX_PIXELS_CHANNEL, a->heads, size);
+    if (heads_first) push(want, &n, RFX_PIXELS_CHANNEL, a->heads, stride);
     push(want, &n, RFX_PIXELS_ROW, s->down, a->h);
     push(want, &n, RFX_PIXELS_COL, s->across, a->w);
-    if (!heads_first) push(want, &n, RFX_PIXELS_CHANNEL, a->heads, size);
+    if (!heads_first) push(want, &n, RFX_PIXELS_CHANNEL, a->heads, stride);
     if (turned) push(want, &n, RFX_PIXELS_CHANNEL, size, 1);
     push(want, &n, RFX_PIXELS_ROW, a->h, 1);
     push(want, &n, RFX_PIXELS_COL, a->w, 1);
@@ -224,20 +225,44 @@ static bool find_sizes(struct search *s) {
     for (int f = 0; f < q->count; f++)
         if (q->factors[f].axis == RFX_PIXELS_CHANNEL) s->out->channels *= q->factors[f].size;
     s->pixels = a->h * a->w;
-    a->heads = s->out->channels / shape.dims[shape.rank - 1];
+    int64_t size = shape.dims[shape.rank - 1];
+    a->heads = s->out->channels / size;
+    s->out->head_stride = size;
+    for (int f = 0; f < q->end[shape.rank - 2]; f++) /* the innermost factor of the heads is last */
+        if (q->factors[f].axis == RFX_PIXELS_CHANNEL) s->out->head_stride = q->factors[f].stride;
     a->shift_h = q->roll[0];
     a->shift_w = q->roll[1];
     if (a->heads < 1 || q->extent[0] % a->h != 0 || q->extent[1] % a->w != 0) return false;
     s->down = q->extent[0] / a->h;
     s->across = q->extent[1] / a->w;
-    return s->pixels > 1 && s->pixels <= RFX_WINDOW_MOST_PIXELS &&
+    return s->pixels > 1 &&
+           s->pixels <= (s->n_added > 0 ? RFX_WINDOW_MOST_BIASED : RFX_WINDOW_MOST_PIXELS) &&
            a->heads <= RFX_WINDOW_MOST_HEADS && a->shift_h < a->h && a->shift_w < a->w;
 }
 
-static bool find_parts(struct search *s, int queries, int keys, int values) {
-    const int nodes[3] = {queries, keys, values};
-    for (int i = 0; i < 3; i++)
-        if (!rfx_pixels_of(s->graph, nodes[i], &s->out->parts[i])) return false;
+/* Describes a part. Queries and keys may be multiplied by a number, before or after their elements
+ * move; s->scale is not applied to the values. */
+static enum rfx_status find_part(struct search *s, int node, bool scaled, struct rfx_pixels *p,
+                                 bool *good) {
+    int moves[MOST_MOVES], n = 0;
+    bool taken = true;
+    enum rfx_status status = RFX_OK;
+    while (taken && !rfx_pixels_of(s->graph, node, p)) {
+        taken = false;
+        if (scaled) status = take_scale(s, &node, &taken);
+        if (status != RFX_OK || taken) continue;
+        taken = n < MOST_MOVES && (node_of(s, node)->op == RFX_OP_RESHAPE ||
+                                   node_of(s, node)->op == RFX_OP_TRANSPOSE);
+        if (!taken) break;
+        moves[n++] = node;
+        node = node_of(s, node)->in[0];
+    }
+    *good = taken;
+    while (*good && n > 0) *good = rfx_pixels_move(s->graph, moves[--n], p);
+    return status;
+}
+
+static bool have_same_order(struct search *s) {
     if (!find_sizes(s)) return false;
     s->heads_first = !has_order(s, &s->out->parts[0], false, false);
     for (int i = 0; i < 3; i++) {
@@ -439,22 +464,26 @@ enum rfx_status rfx_find_windows(const struct rfx_graph *graph, int softmax, int
                                  const struct rfx_shape *product, struct rfx_found_windows *out,
                                  struct rfx_error *err) {
     struct search s = {.graph = graph, .err = err, .out = out, .scale = 1.0};
-    int scores, queries;
-    bool taken = true, good = true;
+    int scores;
+    bool good = true;
     *out = (struct rfx_found_windows){.found = false};
     enum rfx_status status = climb(&s, softmax, &scores);
     if (status != RFX_OK || scores < 0) return status;
-    int keys = node_of(&s, scores)->in[1];
-    queries = node_of(&s, scores)->in[0];
-    while (status == RFX_OK && taken) status = take_scale(&s, &queries, &taken);
-    for (taken = true; status == RFX_OK && taken;) status = take_scale(&s, &keys, &taken);
-    if (status != RFX_OK || !find_parts(&s, queries, keys, values)) return status;
+    const int nodes[3] = {node_of(&s, scores)->in[0], node_of(&s, scores)->in[1], values};
+    for (int i = 0; status == RFX_OK && good && i < 3; i++)
+        status = find_part(&s, nodes[i], i < 2, &out->parts[i], &good);
+    if (status != RFX_OK || !good || !have_same_order(&s)) return status;
     status = explain_added(&s, &good);
     if (status == RFX_OK && good) status = look_through(&s);
     if (status != RFX_OK || !good) return status;
     out->attr.scale = (float)s.scale;
     out->out = out->parts[0];
     out->out.first = 0;
+    for (int f = 0; f < out->out.count; f++) {
+        struct rfx_pixels_factor *factor = &out->out.factors[f];
+        if (factor->axis == RFX_PIXELS_CHANNEL && factor->stride >= out->head_stride)
+            factor->stride = factor->stride / out->head_stride * (out->channels / out->attr.heads);
+    }
     out->out.extent[RFX_PIXELS_CHANNEL] = out->channels;
     out->found = rfx_pixels_reshape(&out->out, product);
     return RFX_OK;

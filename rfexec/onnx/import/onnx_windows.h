@@ -10,6 +10,7 @@ struct rfx_found_windows {
     bool found;
     struct rfx_window_attention_attr attr;
     int64_t channels;           /* of the result */
+    int64_t head_stride;        /* channels of a part's map from one head to the next */
     struct rfx_pixels parts[3]; /* queries, keys, values: each is `channels` channels of a map,
                                    beginning at channel parts[i].first */
     struct rfx_pixels out;      /* the product; its map does not exist yet */
@@ -18,10 +19,10 @@ struct rfx_found_windows {
 /* Tests whether the matrix product of the nodes `softmax` and `values`, of shape `product`, is
  * attention within windows of a map. Sets out->found, and the other members if true. All windows
  * must have the same size. The map may be rolled by less than a window. Several heads (consecutive
- * channels), a scale, and a bias for each head are allowed. A rolled map must have exactly the mask
- * of its roll: 0 between pixels that are neighbours in the map, and -100 or less between pixels
- * that only the roll has brought together. Everything else gives out->found false. Statuses: those
- * of rfx_weight_read. */
+ * channels each), a scale, and a bias for each head are allowed. A rolled map must have exactly the
+ * mask of its roll: 0 between pixels that are neighbours in the map, and -100 or less between
+ * pixels that only the roll has brought together. Everything else gives out->found false. Statuses:
+ * those of rfx_weight_read. */
 RFX_NODISCARD enum rfx_status rfx_find_windows(const struct rfx_graph *graph, int softmax,
                                                int values, const struct rfx_shape *product,
                                                struct rfx_found_windows *out,

@@ -53,6 +53,7 @@ static void print_options(void) {
     MEMBER(rfx_open_options, int8);
     MEMBER(rfx_open_options, dequantize);
     MEMBER(rfx_open_options, join_heads);
+    MEMBER(rfx_open_options, head_file);
     END(rfx_open_options);
     BEGIN(rfx_result_file);
     MEMBER(rfx_result_file, size);
@@ -82,6 +83,11 @@ static void print_options(void) {
     MEMBER(rfx_result_file, overlap);
     MEMBER(rfx_result_file, most_boxes);
     MEMBER(rfx_result_file, distance);
+    MEMBER(rfx_result_file, within);
+    MEMBER(rfx_result_file, bins);
+    MEMBER(rfx_result_file, bins_low);
+    MEMBER(rfx_result_file, bins_high);
+    MEMBER(rfx_result_file, simplify);
     END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);

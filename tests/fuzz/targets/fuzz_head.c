@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "rfexec/answers/detector_boxes.h"
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 #include "rfexec/run/join_detector.h"
 #include "tests/fuzz/fuzz.h"
 

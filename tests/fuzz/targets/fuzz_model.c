@@ -56,7 +56,9 @@ static void run_twice(const struct rfx_graph *graph, size_t size) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *path = fuzz_file(data, size);
     struct rfx_memory *mem = fuzz_memory(MEMORY_BYTES);
-    struct rfx_load_options options = {.conv = size % 8 == 7 ? RFX_CONV_WINOGRAD : RFX_CONV_DIRECT};
+    struct rfx_load_options options = {.conv = size % 8 == 7 ? RFX_CONV_WINOGRAD : RFX_CONV_DIRECT,
+                                       .late = true,
+                                       .join_heads = size % 2 != 0};
     struct rfx_graph *graph = NULL;
     struct rfx_error err = {""};
     enum rfx_status status = rfx_onnx_load(mem, path, &options, &graph, &err);

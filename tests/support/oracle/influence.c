@@ -25,8 +25,8 @@ static bool searches(const struct rfx_node *node) {
 
 bool influence_reads_all(const struct rfx_node *node) {
     if (searches(node)) return false;
-    return node->op == RFX_OP_GLOBAL_POOL || node->op == RFX_OP_MOMENTS ||
-           node->op >= RFX_OP_CONST_PLAIN;
+    return node->op == RFX_OP_GLOBAL_POOL || node->op == RFX_OP_INT_MEAN ||
+           node->op == RFX_OP_MOMENTS || node->op >= RFX_OP_CONST_PLAIN;
 }
 
 /* A window of k taps, d apart, whose first one is at `start`. */
@@ -100,6 +100,7 @@ int64_t influence_taps(const struct rfx_graph *graph, const struct rfx_node *nod
     if (influence_reads_all(node)) return window(0, n, 1, n, out);
     switch ((int)node->op) {
         case RFX_OP_CONV:
+        case RFX_OP_INT_CONV: /* its first member overlays attr.conv */
             if (k == 0) return conv_taps(&node->attr.conv, axis, o, n, out);
             break;
         case RFX_OP_CONV_TRANSPOSE:
@@ -195,7 +196,7 @@ static bool widen_by_window(const struct rfx_node *node, int axis, int64_t o, in
     struct rfx_conv_attr *c = &shifted.attr.conv;
     struct rfx_pool_attr *p = &shifted.attr.pool;
     int64_t margin = INFLUENCE_MARGIN, count;
-    if (node->op == RFX_OP_CONV) {
+    if (node->op == RFX_OP_CONV || node->op == RFX_OP_INT_CONV) {
         c->pads.top -= margin;
         c->pads.left -= margin;
         count = conv_taps(c, axis, o, n + 2 * margin, taps);
@@ -328,7 +329,8 @@ static uint64_t count_conv(const struct rfx_conv_attr *a, struct rfx_rect rect) 
 uint64_t influence_count_macs(const struct rfx_graph *graph, const struct rfx_node *node,
                               struct rfx_rect rect) {
     uint64_t count = 0;
-    if (node->op == RFX_OP_CONV) return count_conv(&node->attr.conv, rect);
+    if (node->op == RFX_OP_CONV || node->op == RFX_OP_INT_CONV)
+        return count_conv(&node->attr.conv, rect);
     if (node->op == RFX_OP_WINDOW_ATTENTION) { /* a whole window's scores, and its values */
         const struct rfx_window_attention_attr *a = &node->attr.window_attention;
         for (int64_t p = 0; p < rfx_rect_area(rect) * a->h * a->w; p++)

@@ -27,8 +27,9 @@ static const char *const sub_folders[][14] = {
     {"layers/tensor_ops", "layers/ops", "layers/conv", "layers/kernels", "layers/fuse",
      "layers/graph", "layers/core"},
     {"tiler/search", "tiler/cost", "tiler/modes", "tiler/plan", "tiler/arena"},
-    {"rfexec/api", "rfexec/shards", "rfexec/onnx/export", "rfexec/onnx/import", "rfexec/onnx/file",
-     "rfexec/builtin", "rfexec/run", "rfexec/answers", "rfexec/output", "rfexec/image"},
+    {"rfexec/api", "rfexec/shards", "rfexec/builtin", "rfexec/quantise", "rfexec/onnx/export",
+     "rfexec/onnx/import", "rfexec/onnx/file", "rfexec/run", "rfexec/late", "rfexec/answers",
+     "rfexec/output", "rfexec/image"},
     {"tools/mpi", "tools/commands", "tools/report", "tools/cli", "tools/study"},
 };
 

@@ -64,9 +64,13 @@ static void forms_are_the_reference(void **state) {
         {{.h = 5, .w = 2, .heads = 2, .shift_h = 4}, 3, 5, 8}, /* one row of windows, in two */
         {{.h = 1, .w = 1, .heads = 1}, 4, 3, 5},
         {{.h = 16, .w = 16, .heads = 1, .shift_h = 8, .shift_w = 2}, 5, 16, 32}, /* long sums */
+        {{.h = 1, .w = 4097, .heads = 2}, 1, 1, 4097}, /* windows that threads share */
+        {{.h = 65, .w = 64, .heads = 1, .shift_h = 60}, 1, 65, 64},
     };
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         for (int bias = 0; bias < 3; bias++) {
+            bool large = forms[i].attr.h * forms[i].attr.w > RFX_WINDOW_MOST_BIASED;
+            if (large && bias > 0) continue;
             struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION};
             struct rfx_window_attention_attr *a = &node.attr.window_attention;
             *a = forms[i].attr;
@@ -140,8 +144,11 @@ static void refusals(void **state) {
          "a map of 8 x 10 is not cut into windows of 4 x 4: rows must be a multiple of 4, columns "
          "of 4"},
         {{.h = 3, .w = 5, .heads = 1}, false, "rows must be a multiple of 3, columns of 5"},
-        {{.h = 0, .w = 5, .heads = 1}, false, "windows of 0 x 5: 1 to 4096 pixels are possible"},
-        {{.h = 4096, .w = 2, .heads = 1}, false, "windows of 4096 x 2: 1 to 4096"},
+        {{.h = 0, .w = 5, .heads = 1},
+         false,
+         "windows of 0 x 5: 1 to 67108864 pixels are possible"},
+        {{.h = 1 << 26, .w = 2, .heads = 1}, false, "windows of 67108864 x 2: 1 to 67108864"},
+        {{.h = 4096, .w = 2, .heads = 1}, true, "windows of 4096 x 2: 1 to 4096"},
         {{.h = 4, .w = 5, .shift_h = 4, .heads = 1}, false, "windows of 4 x 5 shifted by 4 x 0"},
         {{.h = 4, .w = 5, .shift_w = -1, .heads = 1}, false, "shifted by 0 x -1"},
         {{.h = 4, .w = 5, .heads = 4}, false, "18 channels are no three times 4 heads"},

@@ -14,7 +14,9 @@
 
 enum { V8 = RFX_BOX_FORM_YOLOV8, V5 = RFX_BOX_FORM_YOLOV5, V7 = RFX_BOX_FORM_YOLOV7 };
 enum { X = RFX_BOX_FORM_YOLOX, V10 = RFX_BOX_FORM_YOLOV10 };
-enum { YUNET = RFX_BOX_FORM_YUNET, RFB = RFX_BOX_FORM_RFB, OBB = RFX_BOX_FORM_YOLOV8_OBB };
+enum { YUNET = RFX_BOX_FORM_YUNET, RFB = RFX_BOX_FORM_RFB };
+enum { POSE = RFX_BOX_FORM_POSE, POSE_XY = RFX_BOX_FORM_POSE_XY, SEG = RFX_BOX_FORM_SEG };
+enum { OBB = RFX_BOX_FORM_YOLOV8_OBB };
 
 /* ---- shapes ---- */
 
@@ -137,6 +139,52 @@ static const struct found_case found[] = {
      1,
      "YuNet head, 1 class, 3 levels, 5 points"},
     {{1, 17640, 6}, 480, 640, 0, "RFB", RFB, 2, 6, 17640, 1, "RFB head, 1 class"},
+    /* numbers behind the classes */
+    {{1, 56, 8400},
+     640,
+     640,
+     0,
+     "yolov8-pose",
+     POSE,
+     1,
+     56,
+     8400,
+     1,
+     "YOLOv8 head, 1 class, 3 levels, 17 points with scores"},
+    {{1, 8400, 135},
+     640,
+     640,
+     80,
+     "YOLO11-pose",
+     POSE,
+     2,
+     135,
+     8400,
+     80,
+     "YOLOv8 head, 80 classes, 3 levels, 17 points with scores"},
+    {{1, 7, 50}, 0, 0, 0, "yolov8-pose-xy", POSE_XY, 1, 7, 50, 1, "YOLOv8 head, 1 class, 1 point"},
+    {{1, 116, 8400},
+     640,
+     640,
+     0,
+     "yolov8-seg",
+     SEG,
+     1,
+     116,
+     8400,
+     80,
+     "YOLOv8 head, 80 classes, 3 levels, masks of 32 prototypes"},
+    {{1, 8, 8400},
+     640,
+     640,
+     3,
+     "yolo11-seg",
+     SEG,
+     1,
+     8,
+     8400,
+     3,
+     "YOLOv8 head, 3 classes, 3 levels, masks of 1 prototype"},
     /* an angle behind the classes: only by name */
     {{1, 20, 8400}, 640, 640, 0, NULL, V8, 1, 20, 8400, 16, "YOLOv8 head, 16 classes, 3 levels"},
     {{1, 20, 8400},
@@ -230,6 +278,13 @@ static const struct refused_case refused[] = {
     {3, {1, 16, 126}, 64, 96, 0, "yunet", UNSUPPORTED, "the output has 1x16x126"},
     {3, {1, 100, 6}, 0, 0, 0, "rfb", UNSUPPORTED, "of an image of known size; the output has"},
     {3, {1, 100, 7}, 64, 96, 0, "rfb", UNSUPPORTED, "1x100x7"},
+    /* what is behind the classes: whole points, coefficients, not too many */
+    {3, {1, 57, 8400}, 640, 640, 0, "yolov8-pose", UNSUPPORTED, "3 points) x candidates; the"},
+    {3, {1, 5, 8400}, 640, 640, 0, "yolov8-pose", UNSUPPORTED, "the output has 1x5x8400"},
+    {3, {1, 56, 8400}, 640, 640, 0, "yolov8-pose-xy", UNSUPPORTED, "2 points) x candidates; the"},
+    {3, {1, 36, 8400}, 640, 640, 0, "yolov8-seg", UNSUPPORTED, "coefficients) x candidates; the"},
+    {3, {1, 84, 8400}, 640, 640, 80, "yolov8-seg", UNSUPPORTED, "1x84x8400 and 80 classes"},
+    {3, {1, 4105, 8400}, 640, 640, 4, "yolov8-seg", UNSUPPORTED, "1x4105x8400"},
     {3,
      {1, 5, 8400},
      640,
@@ -286,10 +341,16 @@ static void names(void **state) {
         [V10] = "yolov10 yolo26 end-to-end",
         [YUNET] = "yunet",
         [RFB] = "rfb",
-        [OBB] = "yolov8-obb yolov9-obb yolov11-obb yolo11-obb yolov12-obb yolo12-obb"};
+        [OBB] = "yolov8-obb yolov9-obb yolov11-obb yolo11-obb yolov12-obb yolo12-obb",
+        [POSE] = "yolov8-pose yolov11-pose yolo11-pose",
+        [POSE_XY] = "yolov8-pose-xy yolov11-pose-xy yolo11-pose-xy",
+        [SEG] = "yolov8-seg yolov9-seg yolov11-seg yolo11-seg"};
+    static const int channels_of[RFX_BOX_FORM_COUNT] = {
+        [YUNET] = 16, [RFB] = 6, [POSE] = 56, [POSE_XY] = 39};
+    static const int points_of[RFX_BOX_FORM_COUNT] = {[YUNET] = 5, [POSE] = 17, [POSE_XY] = 17};
     (void)state;
     for (int form = 0; form < RFX_BOX_FORM_COUNT; form++) {
-        const int64_t dims[3] = {1, 8400, form == YUNET ? 16 : form == RFB ? 6 : 85};
+        const int64_t dims[3] = {1, 8400, channels_of[form] > 0 ? channels_of[form] : 85};
         char list[96], *rest = list;
         (void)snprintf(list, sizeof list, "%s", names_of[form]);
         for (const char *name; (name = strtok_r(rest, " ", &rest)) != NULL;) {
@@ -298,7 +359,8 @@ static void names(void **state) {
             struct rfx_error err;
             assert_int_equal(rfx_box_head_find(&output, &head, &err), RFX_OK);
             assert_int_equal(head.form, form);
-            assert_int_equal(head.points, form == YUNET ? 5 : 0);
+            assert_int_equal(head.points, points_of[form]);
+            assert_int_equal(head.coefficients, form == SEG ? 32 : 0);
             assert_int_equal(head.oriented, form == OBB);
         }
     }
@@ -480,11 +542,29 @@ static void faces_by_hand(void **state) {
                      (double)box.score);
         assert_int_equal(box.label, 0);
         assert_int_equal(box.index, one->index);
-        rfx_box_head_points(&head, channels, one->index, points);
+        assert_ptr_equal(rfx_box_head_numbers(&head, channels, one->index, points), points);
         float stride = one->index < 96 ? 8 : one->index < 120 ? 16 : 32;
         for (int p = 0; p < 10; p++)
             assert_true(points[p] == one->point[p % 2] + (float)(p / 2) * stride);
     }
+}
+
+static void numbers_by_hand(void **state) {
+    const float channels[9] = {BOX, 0.5F, 0.75F, -7, 1000, 0.125F};
+    struct rfx_box_head head = {
+        .form = RFX_BOX_FORM_POSE, .channels = 9, .classes = 2, .points = 1, .point_values = 3};
+    struct rfx_box box;
+    (void)state;
+    assert_true(rfx_box_head_take(&head, channels, 7, 0.25F, &box));
+    assert_true(box.score == 0.75F && box.label == 1);
+    assert_int_equal(rfx_box_head_extras(&head), 3);
+    assert_ptr_equal(rfx_box_head_numbers(&head, channels, 7, NULL), channels + 6);
+    head = (struct rfx_box_head){
+        .form = RFX_BOX_FORM_SEG, .channels = 9, .classes = 1, .coefficients = 4};
+    assert_true(rfx_box_head_take(&head, channels, 7, 0.25F, &box));
+    assert_true(box.score == 0.5F && box.label == 0);
+    assert_int_equal(rfx_box_head_extras(&head), 4);
+    assert_ptr_equal(rfx_box_head_numbers(&head, channels, 7, NULL), channels + 5);
 }
 
 static void shares_by_hand(void **state) {
@@ -521,6 +601,7 @@ int main(void) {
         cmocka_unit_test(names),
         cmocka_unit_test(candidates_by_hand),
         cmocka_unit_test(faces_by_hand),
+        cmocka_unit_test(numbers_by_hand),
         cmocka_unit_test(shares_by_hand),
         cmocka_unit_test(oriented_boxes_have_the_channels),
     };

@@ -203,6 +203,63 @@ static void heads_are_joined(void **state) {
     rfx_network_free(net);
 }
 
+static void write_text(const char *path, const char *text) {
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A head file that describes YuNet's outputs of stride 8 joins these alone. */
+static void head_files_join_outputs(void **state) {
+    (void)state;
+    static struct maker graph, model;
+    struct rfx_open_options open;
+    struct rfx_network *net = NULL;
+    struct rfx_why why;
+    float *image = network_random_image(3, 64, 96);
+    maker_yunet(&graph, NULL, NULL);
+    maker_model(&graph, 13, &model);
+    maker_save(&model, PATH ".onnx");
+    write_text(PATH ".head.json",
+               "{\"outputs\":[{\"names\":[\"bbox_8\"],\"axes\":\"yx v\",\"values\":[\"box\"]},"
+               "{\"names\":[\"obj_8\"],\"axes\":\"yx v\",\"values\":[\"scores\"]}],"
+               "\"levels\":[{\"stride\":8}],\"decode\":\"distances\"}");
+    rfx_open_options_init(&open, sizeof open);
+    open.rows = 64;
+    open.columns = 96;
+    open.head_file = PATH ".missing.json";
+    assert_int_equal(rfx_network_open(PATH ".onnx", &open, &net, &why), RFX_CODE_REFUSED);
+    assert_non_null(strstr(why.text, "missing.json': cannot be opened"));
+    open.head_file = PATH ".head.json";
+    network_check(rfx_network_open(PATH ".onnx", &open, &net, &why), &why);
+    assert_int_equal(rfx_network_output_count(net), 12 - 2 + 1);
+    assert_string_equal(rfx_network_output_name(net, 10), "detections");
+    struct rfx_run_options options = network_run_options(40 << 20, 2);
+    struct rfx_result_file file = result_file(10, PATH ".json");
+    file.score = -1e9f;
+    file.overlap = 1.0;
+    options.files = &file;
+    options.n_files = 1;
+    network_check(rfx_network_run_values(net, image, NULL, 0, &options, &why), &why);
+    assert_int_equal(count_of(PATH ".json", "\"index\""), 8 * 12);
+    assert_int_equal(count_of(PATH ".json", "head " PATH ".head.json"), 1);
+    /* The file is about that output only if the network was opened with one. */
+    file.head = PATH ".head.json";
+    network_check(rfx_network_run_values(net, image, NULL, 0, &options, &why), &why);
+    assert_int_equal(count_of(PATH ".json", "\"index\""), 8 * 12);
+    rfx_network_free(net);
+    open.head_file = NULL;
+    network_check(rfx_network_open(PATH ".onnx", &open, &net, &why), &why);
+    assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why), RFX_CODE_USAGE);
+    assert_non_null(strstr(why.text, "when the network is loaded"));
+    rfx_network_free(net);
+    assert_int_equal(unlink(PATH ".head.json"), 0);
+    assert_int_equal(unlink(PATH ".json"), 0);
+    assert_int_equal(unlink(PATH ".onnx"), 0);
+    free(image);
+}
+
 static void expect_refused(struct rfx_network *net, const struct rfx_result_file *files, int n,
                            const char *words) {
     struct rfx_run_options options = network_run_options(0, 1);
@@ -227,6 +284,11 @@ static void wrong_files_are_refused(void **state) {
                            points = result_file(0, PATH ".points.csv"),
                            far = result_file(0, PATH ".points.csv"),
                            distant = result_file(0, PATH ".npy"),
+                           inside = result_file(0, PATH ".points.csv"),
+                           bins = result_file(0, PATH ".summary.csv"),
+                           ends = result_file(0, PATH ".summary.csv"),
+                           simple = result_file(0, PATH ".csv"),
+                           simpler = result_file(0, PATH ".geojson"),
                            apart = result_file(0, PATH ".csv"), range = result_file(0, PATH ".tif"),
                            unset = result_file(0, PATH ".npy");
     tile.tile = 24;
@@ -238,6 +300,12 @@ static void wrong_files_are_refused(void **state) {
     unset.size = 8;
     far.distance = -1;
     distant.distance = apart.distance = 3;
+    inside.within = "areas.geojson";
+    bins.bins = 65537;
+    ends.bins = 4;
+    ends.bins_low = ends.bins_high = 1.0;
+    simple.simplify = 0.5;
+    simpler.simplify = 0.75;
     expect_refused(net, twice, 2, "n_files 2");
     expect_refused(net, NULL, 1, "files is NULL and n_files 1");
     expect_refused(net, &none, 1, "no path");
@@ -254,6 +322,11 @@ static void wrong_files_are_refused(void **state) {
     expect_refused(net, &far, 1, "distance is 0 to");
     expect_refused(net, &distant, 1, "members of answers");
     expect_refused(net, &apart, 1, "distance is for .points");
+    expect_refused(net, &inside, 1, "within and bins are for .summary");
+    expect_refused(net, &bins, 1, "bins is 0 to 65536");
+    expect_refused(net, &ends, 1, "bins_low is not below bins_high");
+    expect_refused(net, &simple, 1, "this kind of file has none");
+    expect_refused(net, &simpler, 1, "0 to 0.7 pixels");
     assert_int_equal(access(PATH ".npy", F_OK), -1);
     rfx_network_free(net);
 }
@@ -302,13 +375,6 @@ static int end_at_once(void *user, int64_t done, int64_t total) {
     return 2 * done >= total;
 }
 
-static void write_text(const char *path, const char *text) {
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    assert_true(fputs(text, file) >= 0);
-    assert_int_equal(fclose(file), 0);
-}
-
 static void expect_text(const char *path, const char *text) {
     char found[64] = "";
     FILE *file = fopen(path, "rb");
@@ -352,6 +418,7 @@ int main(void) {
         cmocka_unit_test(files_have_the_values),
         cmocka_unit_test(answers_are_those_of_the_values),
         cmocka_unit_test(heads_are_joined),
+        cmocka_unit_test(head_files_join_outputs),
         cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(runners_write_files),
         cmocka_unit_test(stopped_runs_leave_what_was_there),

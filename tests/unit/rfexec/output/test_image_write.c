@@ -16,13 +16,16 @@
 
 #define FILE_NAME "test_image_write.tmp.png"
 
-static unsigned char *read_back(uint32_t *h, uint32_t *w, bool colour) {
+static unsigned char *read_back(uint32_t *h, uint32_t *w, int channels) {
     png_image image;
     memset(&image, 0, sizeof image);
     image.version = PNG_IMAGE_VERSION;
     assert_true(png_image_begin_read_from_file(&image, FILE_NAME));
-    assert_int_equal((image.format & PNG_FORMAT_FLAG_COLOR) != 0, colour);
-    image.format = colour ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
+    assert_int_equal((image.format & PNG_FORMAT_FLAG_COLOR) != 0, channels >= 3);
+    assert_int_equal((image.format & PNG_FORMAT_FLAG_ALPHA) != 0, channels == 4);
+    image.format = channels == 4   ? PNG_FORMAT_RGBA
+                   : channels == 3 ? PNG_FORMAT_RGB
+                                   : PNG_FORMAT_GRAY;
     unsigned char *pixels = malloc(PNG_IMAGE_SIZE(image));
     assert_true(png_image_finish_read(&image, NULL, pixels, 0, NULL));
     *h = image.height;
@@ -32,9 +35,9 @@ static unsigned char *read_back(uint32_t *h, uint32_t *w, bool colour) {
 
 static void rows_come_back(void **state) {
     (void)state;
-    for (int channels = 1; channels <= 3; channels += 2) {
+    for (int channels = 1; channels <= 4; channels += channels == 1 ? 2 : 1) {
         const int h = 37, w = 53;
-        unsigned char rows[37 * 53 * 3];
+        unsigned char rows[37 * 53 * 4];
         for (int i = 0; i < h * w * channels; i++) rows[i] = (unsigned char)((i * i / 7) & 255);
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_png_writer *writer = NULL;
@@ -51,7 +54,7 @@ static void rows_come_back(void **state) {
         rfx_png_write_free(writer);
         rfx_memory_free(mem);
         uint32_t got_h, got_w;
-        unsigned char *pixels = read_back(&got_h, &got_w, channels == 3);
+        unsigned char *pixels = read_back(&got_h, &got_w, channels);
         assert_int_equal(got_h, h);
         assert_int_equal(got_w, w);
         assert_memory_equal(pixels, rows, (size_t)(h * w * channels));

@@ -33,7 +33,8 @@ static void remove_made(void) {
 static enum rfx_status put_three(struct rfx_output_folder *folder, struct rfx_error *err) {
     enum rfx_status status = rfx_output_folder_put(folder, "0/1/2", "abc", 3, err);
     if (status == RFX_OK) status = rfx_output_folder_put(folder, "0/1/3", "", 0, err);
-    return status == RFX_OK ? rfx_output_folder_put(folder, "plain", "defg", 4, err) : status;
+    if (status == RFX_OK) status = rfx_output_folder_append(folder, "plain", "def", 3, err);
+    return status == RFX_OK ? rfx_output_folder_append(folder, "plain", "g", 1, err) : status;
 }
 
 static enum rfx_status write_folder(struct rfx_memory *mem, void *context, struct rfx_error *err) {

@@ -41,6 +41,8 @@ static void rectangles_come_back_as_rows(void **state) {
         for (int64_t y = 0; y < H; y++) {
             assert_int_equal(rfx_output_spool_read(spool, y, row, NULL), RFX_OK);
             assert_memory_equal(row, map + y * W * C, sizeof(float) * W * C);
+            assert_int_equal(rfx_output_spool_read_part(spool, y, 5, W - 2, row, NULL), RFX_OK);
+            assert_memory_equal(row, map + (y * W + 5) * C, sizeof(float) * (W - 7) * C);
         }
         assert_int_equal(rmdir(DIRECTORY), 0); /* empty while the file is open */
         assert_int_equal(mkdir(DIRECTORY, 0777), 0);

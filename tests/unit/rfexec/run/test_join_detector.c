@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
-#include "rfexec/answers/head_file.h"
+#include "rfexec/output/head_file.h"
 #include "rfexec/run/model.h"
 #include "tests/support/makers/head_maker.h"
 

@@ -9,6 +9,7 @@
 #include "layers/graph/op.h"
 #include "rf_analysis/regions.h"
 #include "tests/support/random/random_graph.h"
+#include "tests/support/test_net.h"
 #include "tests/support/test_util.h"
 #include "tiler/modes/modes.h"
 #include "tiler/search/partition.h"
@@ -164,8 +165,45 @@ static void waists_have_larger_maps_around(void **state) {
     check_random(check_waists, 0, 50, "have a waist,");
 }
 
+/* Attention in windows of h rows of a map of 132 x 64, twice; its two channels are joined to six
+ * between. Returns the number of cuts. */
+static int window_cuts(int64_t h, int *cuts, bool memory) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *graph = NULL;
+    struct rfx_node image = {.op = RFX_OP_INPUT, .attr.input = {6, 132, 64}};
+    struct rfx_node attention = {.op = RFX_OP_WINDOW_ATTENTION}, join = {.op = RFX_OP_CONCAT};
+    attention.attr.window_attention =
+        (struct rfx_window_attention_attr){.h = h, .w = 64, .heads = 1, .scale = 1.0f, .bias = -1};
+    join.attr.concat.axis = 1;
+    assert_int_equal(rfx_graph_create(mem, "g", &graph, NULL), RFX_OK);
+    int last = test_net_add(graph, image, NULL, 0);
+    for (int k = 0; k < 2; k++) {
+        last = test_net_add(graph, attention, &last, 1);
+        last = test_net_add(graph, join, (const int[]){last, last, last}, 3);
+    }
+    assert_int_equal(rfx_graph_add_output(graph, last, "y", NULL), RFX_OK);
+    assert_int_equal(rfx_graph_finish(graph, NULL, NULL), RFX_OK);
+    if (!memory) rfx_memory_fail_after(mem, 0);
+    int found = rfx_partition_window_cuts(graph, cuts);
+    rfx_memory_fail_after(mem, -1);
+    rfx_graph_free(graph);
+    rfx_memory_free(mem);
+    return found;
+}
+
+static void cuts_lie_behind_large_windows(void **state) {
+    (void)state;
+    int cuts[RFX_PARTITION_MAX_WINDOWS];
+    assert_int_equal(window_cuts(66, cuts, true), 2);
+    assert_int_equal(cuts[0], 1); /* two channels cross it, six one node later */
+    assert_int_equal(cuts[1], 3);
+    assert_int_equal(window_cuts(44, cuts, true), 0);
+    assert_int_equal(window_cuts(66, cuts, false), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cuts_lie_behind_large_windows),
         cmocka_unit_test(least_is_read_over_a_cut),
         cmocka_unit_test(no_memory_is_no_cut),
         cmocka_unit_test(waists_have_larger_maps_around),

@@ -41,7 +41,7 @@ static int64_t height(const struct rfx_tensor *t) {
 }
 
 static size_t row_bytes(const struct rfx_tensor *t) {
-    return (size_t)(t->elems / height(t)) * sizeof(float);
+    return (size_t)(t->elems / height(t)) * rfx_type_bytes(t->type);
 }
 
 static uint32_t *row_at(const struct simulation *s, int node, int64_t y, size_t *units) {
@@ -109,7 +109,7 @@ static bool simulate(const struct rfx_row_run *run, const size_t *offsets, const
         const struct rfx_tensor *t = tensor_of(&s, run->nodes[m]);
         s.unit = (size_t)rfx_gcd_i64((int64_t)s.unit, (int64_t)row_bytes(t));
         assert_int_equal(offsets[m] % RFX_ALIGNMENT_BYTES, 0);
-        assert_true(offsets[m] + (size_t)t->elems * sizeof(float) <= arena);
+        assert_true(offsets[m] + (size_t)t->elems * rfx_type_bytes(t->type) <= arena);
     }
     s.map = calloc(arena / s.unit + 1, sizeof *s.map);
     assert_non_null(s.map);

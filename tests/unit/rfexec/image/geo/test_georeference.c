@@ -103,6 +103,22 @@ static void codes(void **state) {
     assert_int_equal(rfx_georeference_epsg(&geo), 0);
 }
 
+/* Only a projected system whose unit is the metre. */
+static void metres(void **state) {
+    uint16_t keys[] = {1, 1, 0, 2, 1024, 0, 1, 1, 3076, 0, 1, 9001};
+    struct rfx_georeference geo = {.n_keys = 12, .keys = keys};
+    (void)state;
+    assert_true(rfx_georeference_is_metric(&geo));
+    keys[11] = 9003; /* feet */
+    assert_false(rfx_georeference_is_metric(&geo));
+    keys[11] = 9001;
+    keys[7] = 2; /* degrees */
+    assert_false(rfx_georeference_is_metric(&geo));
+    keys[7] = 1;
+    geo.n_keys = 8; /* no unit */
+    assert_false(rfx_georeference_is_metric(&geo));
+}
+
 /* Turned pictures have a matrix; points go where their pixels go. */
 static void turned(void **state) {
     (void)state;
@@ -196,6 +212,7 @@ int main(void) {
         cmocka_unit_test(scaled),
         cmocka_unit_test(affine),
         cmocka_unit_test(codes),
+        cmocka_unit_test(metres),
         cmocka_unit_test(turned),
         cmocka_unit_test(orientations),
         cmocka_unit_test(pixels_have_sizes),

@@ -151,6 +151,95 @@ static void tokens_of_a_map(void **state) {
     }
 }
 
+/* Attention of YOLO12 on a map of 4 x 6: 12 channels, query, key and value of each of two heads,
+ * among the pixels of an area, a few rows. "y" is the result plus the map of values. */
+static void write_areas(int64_t areas, bool scale_first) {
+    static const int64_t one[] = {1};
+    static const int64_t last_two[] = {0, 1, 3, 2}, by_head[] = {0, 2, 3, 1};
+    static const int64_t by_pixel[] = {0, 3, 1, 2}, tokens[] = {0, 2, 1};
+    const int64_t image[] = {1, 12, 4, 6}, flat[] = {1, 12, 24},
+                  split[] = {areas, 24 / areas, 2, 6};
+    const int64_t all[] = {1, 24, 4}, map[] = {1, 4, 6, 4}, parts[] = {2, 2, 2};
+    const float half[1] = {0.5f};
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "x", image, 4);
+    maker_ints(&graph, "flat", flat, 3);
+    maker_ints(&graph, "split", split, 4);
+    maker_ints(&graph, "all", all, 3);
+    maker_ints(&graph, "map", map, 4);
+    maker_floats(&graph, "half", one, 1, half);
+    maker_ints(&graph, "parts", parts, 3);
+    const struct {
+        const char *op, *in, *out, *attribute;
+        const int64_t *perm;
+        int rank;
+    } nodes[] = {
+        {"Reshape", "x flat", "f", NULL, NULL, 0},
+        {"Transpose", "f", "t", "perm", tokens, 3},
+        {"Reshape", "t split", "s", NULL, NULL, 0},
+        {"Transpose", "s", "h", "perm", by_head, 4},
+        {"Split", "h parts", "q k v", "axis", NULL, 2},
+        {"Mul", "q half", "qs", NULL, NULL, 0},
+        {"Transpose", scale_first ? "qs" : "q", "qt", "perm", last_two, 4},
+        {"MatMul", "qt k", "d", NULL, NULL, 0},
+        {"Mul", "d half", "ds", NULL, NULL, 0},
+        {"Softmax", scale_first ? "d" : "ds", "p", "axis", NULL, -1},
+        {"Transpose", "p", "pt", "perm", last_two, 4},
+        {"MatMul", "v pt", "o", NULL, NULL, 0},
+        {"Transpose", "o", "o1", "perm", by_pixel, 4},
+        {"Reshape", "o1 all", "o2", NULL, NULL, 0},
+        {"Reshape", "o2 map", "o3", NULL, NULL, 0},
+        {"Transpose", "o3", "o4", "perm", by_pixel, 4},
+        {"Transpose", "v", "v1", "perm", by_pixel, 4},
+        {"Reshape", "v1 all", "v2", NULL, NULL, 0},
+        {"Reshape", "v2 map", "v3", NULL, NULL, 0},
+        {"Transpose", "v3", "v4", "perm", by_pixel, 4},
+        {"Add", "o4 v4", "y", NULL, NULL, 0},
+    };
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        op(nodes[i].op, nodes[i].in, nodes[i].out);
+        if (nodes[i].perm != NULL)
+            maker_attr_ints(&node, "perm", nodes[i].perm, nodes[i].rank);
+        else if (nodes[i].attribute != NULL)
+            maker_attr_int(&node, nodes[i].attribute, nodes[i].rank);
+        add();
+    }
+}
+
+/* Areas of whole rows are windows: no tensor is made, and the values are taken from the selection
+ * that attention reads. */
+static void areas_are_windows(void **state) {
+    (void)state;
+    for (int64_t areas = 1; areas <= 4; areas++)
+        for (int scale_first = 0; scale_first < 2; scale_first++) {
+            write_areas(areas, scale_first == 1);
+            if (areas == 2) onnx_net_runs_out(&graph, 13);
+            struct rfx_graph *net = onnx_net_unfused(&graph, 13);
+            const struct rfx_node *n = net->nodes;
+            if (areas == 3) { /* an area ends within a row */
+                for (int i = 0; i < net->n_nodes; i++)
+                    assert_int_not_equal(n[i].op, RFX_OP_WINDOW_ATTENTION);
+                onnx_net_discard(net);
+                continue;
+            }
+            assert_int_equal(net->n_nodes, 5);
+            assert_int_equal(n[1].op, RFX_OP_CHANNEL_SELECT);
+            static const int64_t order[] = {0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11};
+            assert_memory_equal(n[1].attr.select.map, order, sizeof order);
+            assert_int_equal(n[2].op, RFX_OP_WINDOW_ATTENTION);
+            const struct rfx_window_attention_attr *a = &n[2].attr.window_attention;
+            assert_int_equal(a->h, 4 / areas);
+            assert_int_equal(a->w, 6);
+            assert_int_equal(a->heads, 2);
+            assert_true(a->scale == 0.5f && a->bias < 0);
+            assert_int_equal(n[3].op, RFX_OP_CHANNEL_SELECT);
+            assert_int_equal(n[3].in[0], 1);
+            assert_int_equal(n[3].attr.select.map[0], 8);
+            assert_int_equal(n[4].op, RFX_OP_BINARY);
+            onnx_net_discard(net);
+        }
+}
+
 static void not_done(void **state) {
     (void)state;
     static const struct {
@@ -178,9 +267,8 @@ static void not_done(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written_out),
-        cmocka_unit_test(as_an_operator),
-        cmocka_unit_test(tokens_of_a_map),
+        cmocka_unit_test(written_out),     cmocka_unit_test(as_an_operator),
+        cmocka_unit_test(tokens_of_a_map), cmocka_unit_test(areas_are_windows),
         cmocka_unit_test(not_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

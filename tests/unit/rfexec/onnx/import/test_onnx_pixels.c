@@ -149,6 +149,10 @@ static bool check(struct chain *c, uint64_t seed) {
         if (said(&p, e) != (int64_t)outs[c->last][e])
             fail_msg("seed %llu: element %lld is %.0f, said to be %lld", (unsigned long long)seed,
                      (long long)e, (double)outs[c->last][e], (long long)said(&p, e));
+    int64_t channels = rfx_pixels_channels(&p), plane = image->h * image->w;
+    if (channels != 0) assert_int_equal(channels * plane, t->elems);
+    for (int64_t i = 0; i < channels; i++) /* of the first pixel */
+        assert_int_equal(rfx_pixels_channel(&p, i), (int64_t)outs[c->last][i * plane]);
     test_run_whole_free(c->graph, outs);
     test_prepared_free(&prepared);
     free(numbers);
@@ -221,7 +225,34 @@ static void tokens(void **state) {
     }
 }
 
+/* Channels of a map that are a map: all, some, or in another order; not those of moved pixels. */
+static void channels(void **state) {
+    (void)state;
+    for (int kind = 0; kind < 5; kind++) {
+        struct chain c = begin(1, 6, 4, 8, false);
+        struct rfx_node by_three = {.op = RFX_OP_RESHAPE}, map = {.op = RFX_OP_RESHAPE};
+        struct rfx_node turn = {.op = RFX_OP_TRANSPOSE};
+        struct rfx_pixels p;
+        by_three.attr.reshape.shape = (struct rfx_shape){5, {1, 2, 3, 4, 8}};
+        map.attr.reshape.shape = (struct rfx_shape){4, {1, kind == 1 ? 4 : 6, 4, 8}};
+        memcpy(turn.attr.transpose.perm, (const int[]){0, 2, 1, 3, 4}, 5 * sizeof(int));
+        if (kind == 4)
+            memcpy(turn.attr.transpose.perm, (const int[]){0, 1, 2, 4, 3}, 5 * sizeof(int));
+        then(&c, by_three);
+        if (kind == 1) then(&c, part(&c, 2, 1, 2)); /* channels 1, 2, 4, 5 */
+        if (kind == 2 || kind == 4) then(&c, turn); /* 0, 3, 1, 4, 2, 5; rows and columns */
+        if (kind == 4) map.attr.reshape.shape = (struct rfx_shape){4, {1, 6, 8, 4}};
+        if (kind != 3) then(&c, map);
+        assert_true(rfx_pixels_of(c.graph, c.last, &p));
+        const int64_t count[] = {6, 4, 6, 0, 0}, third[] = {2, 4, 1};
+        assert_int_equal(rfx_pixels_channels(&p), count[kind]);
+        if (kind < 3) assert_int_equal(rfx_pixels_channel(&p, 2), third[kind]);
+        end(&c);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(random_chains), cmocka_unit_test(tokens)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_chains), cmocka_unit_test(tokens),
+                                       cmocka_unit_test(channels)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,64 @@
+"""Boxes of Network.boxes for other programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._errors import UsageError
+
+
+def _checked(boxes: Any) -> Any:
+    names = getattr(getattr(boxes, "dtype", None), "names", None) or ()
+    if not {"box", "score", "label"} <= set(names) or boxes.ndim != 1:
+        raise UsageError("boxes: an array of Network.boxes, with the fields box, score and label")
+    return boxes
+
+
+def to_supervision(boxes: np.ndarray) -> dict[str, np.ndarray]:
+    """Returns the arguments of supervision.Detections for boxes.
+
+        detections = supervision.Detections(**rfexec.to_supervision(net.boxes("photo.png")))
+
+    The package supervision itself is not needed.
+
+    Args:
+        boxes: what Network.boxes returns, of n boxes.
+
+    Returns:
+        A dict of new arrays: xyxy, float32 (n, 4): left, top, right, bottom in pixels; confidence, float32
+        (n,); class_id, int64 (n,).
+
+    Raises:
+        UsageError: it is another kind of array.
+    """
+    found = _checked(boxes)
+    return {
+        "xyxy": np.array(found["box"], np.float32).reshape(-1, 4),
+        "confidence": np.array(found["score"], np.float32),
+        "class_id": np.array(found["label"], np.int64),
+    }
+
+
+def to_coco(boxes: np.ndarray, image_id: int = 0) -> list[dict[str, Any]]:
+    """Returns boxes as COCO's results, for json.dump or pycocotools' COCO.loadRes.
+
+    Args:
+        boxes: what Network.boxes returns.
+        image_id: the number of the image in the annotations.
+
+    Returns:
+        A list of dicts with image_id, category_id (the label), bbox (left, top, width, height) and score, in
+        the order of the boxes. These are the numbers of the program's files .coco.json.
+
+    Raises:
+        UsageError: it is another kind of array.
+    """
+    found = _checked(boxes)
+    corners = np.asarray(found["box"], np.float64)
+    sides = np.concatenate([corners[:, :2], corners[:, 2:] - corners[:, :2]], 1)
+    return [
+        {"image_id": int(image_id), "category_id": int(label), "bbox": side, "score": float(score)}
+        for side, label, score in zip(sides.tolist(), found["label"], found["score"])
+    ]

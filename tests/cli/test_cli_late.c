@@ -1,0 +1,261 @@
+/* rfexec run on whole detectors: the boxes are those of a plain suppression of the cut tensors,
+ * every plan gives the same files, and what cannot be is refused. The operators of the late nodes
+ * are tested in tests/unit/rfexec/late. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli_program.h"
+#include "tests/support/makers/late_maker.h"
+
+#define RUN "run some.onnx synthetic:32x48 "
+enum { H = 32, W = 48, CELLS = H / LATE_MAKER_STRIDE * (W / LATE_MAKER_STRIDE) };
+
+static int set_up(void **state) {
+    (void)state;
+    assert_int_equal(system("rm -rf *.geojson *.csv *.npy *.json *.onnx out list.txt"), 0);
+    late_maker_save("some.onnx", H, W, 0.5F);
+    late_maker_save("none.onnx", H, W, 2.0F);
+    late_maker_save("all.onnx", H, W, -1.0F);
+    expect(0, RUN "--boxes some.json -o some.npy --score 0");
+    return 0;
+}
+
+/* --- a plain suppression --- */
+
+struct found {
+    float corner[4], score;
+    int label;
+};
+
+/* Reads the float32 elements at the end of a .npy file. */
+static void read_npy(const char *path, float *values, size_t n) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -(long)(n * sizeof *values), SEEK_END), 0);
+    assert_int_equal(fread(values, sizeof *values, n, file), n);
+    (void)fclose(file);
+}
+
+static float boxes[CELLS][4], scores[CELLS][LATE_MAKER_CLASSES];
+
+/* Candidates class by class, as the network lists them. */
+static int list_candidates(float threshold, struct found *out) {
+    int n = 0;
+    for (int k = 0; k < LATE_MAKER_CLASSES; k++)
+        for (int i = 0; i < CELLS; i++) {
+            if (!(scores[i][k] > threshold)) continue;
+            out[n] = (struct found){.score = scores[i][k], .label = k};
+            memcpy(out[n++].corner, boxes[i], sizeof boxes[i]);
+        }
+    return n;
+}
+
+static float larger(float a, float b) {
+    return a > b ? a : b;
+}
+static float smaller(float a, float b) {
+    return a < b ? a : b;
+}
+
+/* In coordinates of boxes that are moved apart by their labels, as the network compares them. */
+static bool overlap(const struct found *a, const struct found *b) {
+    float side[2], area_a = 1, area_b = 1;
+    for (int axis = 0; axis < 2; axis++) {
+        float move_a = (float)a->label * LATE_MAKER_APART;
+        float move_b = (float)b->label * LATE_MAKER_APART;
+        float a0 = a->corner[axis] + move_a, a1 = a->corner[2 + axis] + move_a;
+        float b0 = b->corner[axis] + move_b, b1 = b->corner[2 + axis] + move_b;
+        float low_a = smaller(a0, a1), low_b = smaller(b0, b1);
+        float high_a = larger(a0, a1), high_b = larger(b0, b1);
+        side[axis] = smaller(high_a, high_b) - larger(low_a, low_b);
+        area_a *= high_a - low_a;
+        area_b *= high_b - low_b;
+        if (side[axis] <= 0) return false;
+    }
+    float both = side[0] * side[1];
+    return both / (area_a + area_b - both) > 0.5F;
+}
+
+/* The candidates by falling score, without those that a kept one overlaps. Equal scores keep their
+ * order. */
+static int suppress(struct found *list, int n) {
+    int kept = 0;
+    for (int i = 1; i < n; i++)
+        for (int k = i; k > 0 && list[k].score > list[k - 1].score; k--) {
+            struct found other = list[k];
+            list[k] = list[k - 1];
+            list[k - 1] = other;
+        }
+    for (int i = 0; i < n; i++) {
+        bool dropped = false;
+        for (int k = 0; k < kept && !dropped; k++) dropped = overlap(&list[i], &list[k]);
+        if (!dropped) list[kept++] = list[i];
+    }
+    return kept;
+}
+
+static void assert_boxes(const char *path, const struct found *wanted, int n) {
+    json_t *doc = json_load_file(path, 0, NULL);
+    assert_non_null(doc);
+    const json_t *list = json_object_get(doc, "boxes");
+    assert_int_equal(json_array_size(list), n);
+    for (int i = 0; i < n; i++) {
+        json_t *box = json_array_get(list, (size_t)i);
+        assert_int_equal(integer_at(box, "label"), wanted[i].label);
+        assert_true((float)json_number_value(at(box, "score")) == wanted[i].score);
+        for (int k = 0; k < 4; k++)
+            assert_true((float)json_number_value(json_array_get(at(box, "box"), (size_t)k)) ==
+                        wanted[i].corner[k]);
+    }
+    json_decref(doc);
+}
+
+static void test_boxes_are_those_of_a_plain_suppression(void **state) {
+    static const struct {
+        const char *model;
+        float threshold;
+        int least, most;
+    } cases[] = {{"some", 0.5F, 5, 150}, {"all", -1.0F, 50, 192}, {"none", 2.0F, 0, 0}};
+    static struct found list[CELLS * LATE_MAKER_CLASSES];
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char command[300];
+        (void)snprintf(command, sizeof command,
+                       "run %s.onnx synthetic:32x48 --score -1 --boxes one.json --dump "
+                       "all_boxes=b.npy --dump all_scores=s.npy",
+                       cases[i].model);
+        expect(0, command);
+        read_npy("b.npy", &boxes[0][0], sizeof boxes / sizeof(float));
+        read_npy("s.npy", &scores[0][0], sizeof scores / sizeof(float));
+        int n = suppress(list, list_candidates(cases[i].threshold, list));
+        assert_true(n >= cases[i].least && n <= cases[i].most);
+        assert_boxes("one.json", list, n);
+    }
+}
+
+/* The outputs are the same boxes. */
+static void test_outputs_are_written_with_their_sizes(void **state) {
+    (void)state;
+    json_t *doc = json_load_file("some.json", 0, NULL);
+    const size_t n = json_array_size(json_object_get(doc, "boxes"));
+    float *values = malloc(n * 4 * sizeof *values);
+    assert_non_null(values);
+    assert_true(n > 0);
+    read_npy("some.scores.npy", values, n);
+    for (size_t i = 0; i < n; i++) {
+        json_t *box = json_array_get(json_object_get(doc, "boxes"), i);
+        assert_true((float)json_number_value(at(box, "score")) == values[i]);
+    }
+    free(values);
+    json_decref(doc);
+    expect(0, RUN "-o two.npy --json");
+    json_t *run = document("run");
+    const json_t *outputs = json_object_get(run, "outputs");
+    assert_int_equal(json_array_size(outputs), 3);
+    json_t *labels = json_array_get(outputs, 2);
+    assert_string_equal(json_string_value(at(labels, "name")), "labels");
+    assert_string_equal(json_string_value(at(labels, "type")), "int64");
+    assert_int_equal(json_integer_value(json_array_get(at(labels, "shape"), 0)), n);
+    assert_int_equal(json_array_size(at(run, "plan.late.cut_tensors")), 2);
+    json_decref(run);
+    assert_same_files("some.labels.npy", "two.labels.npy");
+    assert_same_files("some.boxes.npy", "two.boxes.npy");
+    expect(0, "run none.onnx synthetic:32x48 -o none.npy");
+    read_text("none.boxes.npy", out_text);
+    assert_non_null(strstr(out_text + 10, "(0, 4)")); /* behind magic and version */
+}
+
+static void test_files_are_the_same_for_every_plan(void **state) {
+    static const char *const plans[] = {"--bands 8 --threads 1", "--bands 8 --strips 2",
+                                        "--untiled --threads 3", "--tiles 2x3", "--memory 32MiB"};
+    (void)state;
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+        char command[300];
+        (void)snprintf(command, sizeof command, RUN "--boxes one.json -o one.npy --score 0 %s",
+                       plans[i]);
+        expect(0, command);
+        assert_same_files("some.json", "one.json");
+        assert_same_files("some.boxes.npy", "one.boxes.npy");
+        assert_same_files("some.labels.npy", "one.labels.npy");
+    }
+    expect(0, RUN "--boxes few.csv --score 0.7");
+    expect(0, RUN "--boxes few.coco.json --score 0.7");
+    expect(0, RUN "-o few.json --score 0");
+    assert_same_files("some.json", "few.json");
+    expect(0, "verify some.onnx synthetic:32x48 --tiles 2x2");
+}
+
+static void test_plan_and_check_know_late_nodes(void **state) {
+    (void)state;
+    expect(0, "plan some.onnx --boxes x.json --memory 32MiB");
+    assert_non_null(strstr(out_text,
+                           "nodes whose sizes depend on data run after the plan, on 2 "
+                           "tensors of 2.2 KiB"));
+    expect(0, "check some.onnx");
+    assert_non_null(strstr(out_text, "operators  all"));
+    assert_non_null(strstr(out_text, "run after the plan"));
+    expect(0, "plan some.onnx --boxes x.json --memory 32MiB --json");
+    json_t *small = document("plan");
+    expect(0, "plan some.onnx --boxes x.json --memory 64MiB --answer-memory 20MiB --json");
+    json_t *large = document("plan");
+    long long more =
+        integer_at(large, "plan.breakdown.source") - integer_at(small, "plan.breakdown.source");
+    assert_int_equal(more, 12 << 20); /* the allowance is 8 MiB by default */
+    json_decref(small);
+    json_decref(large);
+}
+
+static void test_memory_is_limited(void **state) {
+    (void)state;
+    write_file("kept.json", "as it was");
+    expect_says(4, RUN "--boxes kept.json --answer-memory 3000",
+                "bytes are needed beside the cut tensors, 3000 are allowed");
+    read_text("kept.json", out_text);
+    assert_string_equal(out_text, "as it was");
+    expect(0, RUN "--boxes kept.json --answer-memory 100000");
+}
+
+static void test_what_cannot_be_is_refused(void **state) {
+    static const char *const usage[] = {
+        "-o x.tif",          "-o x.csv",        "--regions x.geojson",
+        "--top 3",           "--report x.html", "--overlay x.png --boxes y.json",
+        "-o x.npy --bits 8", "--boxes x.txt",   "-o nowhere/"};
+    (void)state;
+    for (size_t i = 0; i < sizeof usage / sizeof usage[0]; i++) {
+        char command[300];
+        (void)snprintf(command, sizeof command, RUN "%s", usage[i]);
+        expect(2, command);
+    }
+    expect_says(2, RUN "-o x.tif", "-o writes them as .npy only");
+    expect_says(3, RUN "--boxes x.json --boxes-of scores", "three dimensions");
+    expect_says(2, RUN "--boxes x.json --head yolov8", "yolov8");
+    expect_says(5, RUN "--boxes no/such/folder.json", "folder");
+    expect_says(3, RUN "--part 1/2 -o x.npy", "only run, plan, verify and check of one image");
+    expect_says(3, "run some.onnx synthetic:30x46 --pad-to 16", "no padding of images");
+    write_file("list.txt", "synthetic:32x48\n");
+    expect(3, "run some.onnx --list list.txt --out-dir out");
+    expect(3, "bench some.onnx synthetic:32x48");
+    assert_int_equal(access("x.npy", F_OK), -1);
+    assert_int_equal(access("x.json", F_OK), -1);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_boxes_are_those_of_a_plain_suppression),
+        cmocka_unit_test(test_outputs_are_written_with_their_sizes),
+        cmocka_unit_test(test_files_are_the_same_for_every_plan),
+        cmocka_unit_test(test_plan_and_check_know_late_nodes),
+        cmocka_unit_test(test_memory_is_limited),
+        cmocka_unit_test(test_what_cannot_be_is_refused),
+    };
+    return cmocka_run_group_tests_name("cli_late", tests, set_up, NULL);
+}
