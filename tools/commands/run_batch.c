@@ -252,8 +252,9 @@ static int check_all(struct batch *run) {
     if (status == RFX_OK) status = rfx_batch_list_check_bases(&run->list, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     if (o->list.table != NULL && !is_csv(o->list.as)) {
-        rfx_cli_message("--table needs --as csv, boxes.csv, points.csv, summary.csv or text.csv, not %s",
-                        o->list.as);
+        rfx_cli_message(
+            "--table needs --as csv, boxes.csv, points.csv, summary.csv or text.csv, not %s",
+            o->list.as);
         return RFX_EXIT_USAGE;
     }
     if (o->list.table != NULL) {

@@ -16,7 +16,8 @@ static const char *not_of_batch(const struct rfx_cli_run_options *options) {
     if (options->report.overlay != NULL)
         return "--overlay is drawn over one image, not over a batch";
     if (rfx_cli_answers_any(&options->output.answer))
-        return "--regions, --points, --summary, --text and --boxes are found in one image, not in a batch";
+        return "--regions, --points, --summary, --text and --boxes are found in one image, not in "
+               "a batch";
     if (options->report.top > 0 || options->report.labels != NULL)
         return "--top and --labels show the classes of one image, not of a batch";
     return NULL;
