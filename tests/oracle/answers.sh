@@ -11,7 +11,7 @@ build=$(cd "${1:-$top/build}" && pwd)
 . "$top/tools/python_packages.sh"
 venv=$build/answers-venv
 if ! need_packages "$venv" "$top/tests/oracle/answers.txt" \
-    'geojson_validator, geopandas, onnx, rasterio, scipy, shapely'; then
+    'geojson_validator, geopandas, onnx, pycocotools, rasterio, scipy, shapely'; then
     echo "NOT compared with SciPy and rasterio: packages cannot be installed from PyPI (see above)"
     exit 77
 fi
