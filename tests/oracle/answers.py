@@ -15,6 +15,8 @@ Runs in the working directory, on networks that pass their input through: as lab
   pixels and of GeoTIFFs; regions of a file that are read again.
 - Boxes of YOLOv8n: box_cases.py, where torch and torchvision are installed; as boxes with an angle: oriented_cases.py.
 - Boxes of text: text_cases.py, with SciPy, OpenCV and pyclipper.
+- Masks of boxes of random networks of the form of YOLOv8's: mask_cases.py, in all three forms of files;
+  COCO's strings are read by pycocotools.
 - GeoJSON: RFC 7946's rules of rings and members by this script and by geojson-validator; no NaN.
 - GeoTIFFs of several kinds: corners of polygons are rasterio's transform of their pixels to 1e-9, or to two
   units of the last place where a double has no more; geopandas reads them with the coordinate system.
@@ -28,6 +30,7 @@ import sys
 
 import geojson_validator
 import geopandas
+import mask_cases
 import numpy as np
 import onnx
 import oriented_cases
@@ -436,6 +439,44 @@ def text(program, seed, cases):
         check(not wrong, f"text {k}: {wrong[:3]}")
 
 
+def make_masks(path, rng, h, w, classes, coefficients):
+    """A network with a candidate for each 16 x 16 pixels and a prototype for each 4 x 4: one pixel decides each."""
+    channels = 4 + classes + coefficients
+    kernel, bias = rng.normal(0, 1, (channels, 3, 1, 1)).astype(np.float32), np.zeros(channels, np.float32)
+    kernel[:4] = 0
+    kernel[[0, 1, 2, 3], [0, 1, 2, 2]] = np.array([w, h, w / 2, h / 3], np.float32)[:, None, None]
+    kernel[4 : 4 + classes] = np.abs(kernel[4 : 4 + classes])
+    bias[4 : 4 + classes] = 0.3  # above the usual --score
+    fine = rng.normal(0, 1, (coefficients, 3, 1, 1)).astype(np.float32)
+    weights = [onnx.numpy_helper.from_array(array, name) for array, name in (
+        (kernel, "k"), (bias, "b"), (fine, "f"), (-fine.sum((1, 2, 3)) / 2, "o"), (np.array([1, channels, -1]), "s"))]
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Conv", ["r", "k", "b"], ["c"], strides=[16, 16]),
+             helper.make_node("Reshape", ["c", "s"], ["boxes"]),
+             helper.make_node("Conv", ["r", "f", "o"], ["prototypes"], strides=[4, 4])]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+              for name, shape in (("x", [1, 3, "h", "w"]), ("boxes", None), ("prototypes", None))]
+    graph = helper.make_graph(nodes, "masks", values[:1], values[1:], weights)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def mask_case(program, rng, what):
+    h, w = (16 * int(side) for side in rng.integers(4, 20, 2))
+    classes, coefficients = map(int, rng.integers(1, 4, 2))
+    make_masks("masks.onnx", rng, h, w, classes, coefficients)
+    np.save("masks.npy", rng.random((3, h, w), np.float32))
+    asked = ["run", "masks.onnx", "masks.npy", "--head", "yolov8-seg", "--class-count", str(classes), "--iou",
+             "0.8"]
+    rfexec(program, *asked, "--boxes", "masks.json", "-o", "tensor.npy", *plan(rng, h // 16))
+    for path in ("masks.coco.json", "masks.geojson"):
+        rfexec(program, *asked, "--boxes", path, *plan(rng, h // 16))
+    document, coco = read_geojson("masks.geojson"), mask_cases.load("masks.coco.json")
+    listed = mask_cases.load("masks.json")["boxes"]
+    wrong, _ = mask_cases.differences(np.load("tensor.boxes.npy"), np.load("tensor.prototypes.npy"), listed, classes, h, w,
+                                      coco, document["features"])
+    faults = list(rfc_faults(document))
+    check(len(listed) > 0 and not wrong and not faults, f"{what}: {len(listed)} masks, {wrong[:3]} {faults[:3]}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
@@ -459,6 +500,8 @@ def main():
     boxes(args.program)
     oriented(args.program)
     text(args.program, args.seed, 10 * args.cases)
+    for k in range(args.cases):
+        mask_case(args.program, rng, f"masks {k}")
     print(f"{COUNTS[True]} passed, {COUNTS[False]} failed")
     return 1 if COUNTS[False] else 0
 

@@ -12,7 +12,7 @@ build=$(cd "${1:-$top/build}" && pwd)
 . "$top/tools/python_packages.sh"
 venv=$build/answers-venv
 if ! need_packages "$venv" "$top/tests/oracle/answers.txt" \
-    'cv2, geojson_validator, geopandas, onnx, pyclipper, rasterio, scipy, shapely'; then
+    'cv2, geojson_validator, geopandas, onnx, pyclipper, pycocotools, rasterio, scipy, shapely'; then
     echo "NOT compared with SciPy and rasterio: packages cannot be installed from PyPI (see above)"
     exit 77
 fi
