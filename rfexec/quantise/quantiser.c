@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "layers/core/checked.h"
 #include "layers/graph/op.h"
 #include "rfexec/run/model.h"
 
@@ -101,7 +102,8 @@ static enum rfx_status allocate(struct rfx_quantiser *q, struct rfx_error *err) 
     q->nodes = rfx_memory_calloc(mem, n, sizeof *q->nodes);
     q->sources = rfx_memory_calloc(mem, n, sizeof *q->sources);
     q->integer = rfx_memory_calloc(mem, n, sizeof *q->integer);
-    if (q->nodes == NULL || q->sources == NULL || q->integer == NULL)
+    q->noise = rfx_memory_calloc(mem, n, sizeof *q->noise);
+    if (q->nodes == NULL || q->sources == NULL || q->integer == NULL || q->noise == NULL)
         return rfx_memory_fail(mem, "quantiser", n * sizeof *q->nodes, err);
     return RFX_OK;
 }
@@ -112,9 +114,11 @@ static bool has_integers(const struct rfx_graph *graph) {
     return false;
 }
 
-/* Marks the tensors that are stored as bytes. */
-static void mark_bytes(struct rfx_quantiser *q, bool symmetric) {
+/* Marks the tensors that are stored as bytes. INVALID_ARGUMENT: there are none. */
+static enum rfx_status mark_bytes(struct rfx_quantiser *q, bool symmetric, struct rfx_error *err) {
     const struct rfx_graph *graph = q->graph;
+    memset(q->nodes, 0, (size_t)graph->n_nodes * sizeof *q->nodes);
+    q->counted = 0;
     for (int i = 0; i < graph->n_nodes; i++) {
         const struct rfx_node *node = &graph->nodes[i];
         int by = clamped(q, i, symmetric);
@@ -133,6 +137,10 @@ static void mark_bytes(struct rfx_quantiser *q, bool symmetric) {
         q->nodes[i].weights = q->integer[i] && (is_convolution(node) || node->op == RFX_OP_GEMM);
         q->counted += rfx_quantiser_counts(q, i);
     }
+    if (q->counted == 0)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "'%s' has no layer that can be computed on bytes", graph->name);
+    return RFX_OK;
 }
 
 enum rfx_status rfx_quantiser_choose(struct rfx_quantiser *q, const struct rfx_graph *graph,
@@ -146,12 +154,7 @@ enum rfx_status rfx_quantiser_choose(struct rfx_quantiser *q, const struct rfx_g
     for (int i = 0; i < graph->n_nodes; i++) q->integer[i] = has_integer_form(graph, i);
     for (int k = 0; status == RFX_OK && k < request->n_left_float; k++)
         status = leave_float(q, request->left_float[k], err);
-    if (status != RFX_OK) return status;
-    mark_bytes(q, request->range.symmetric);
-    if (q->counted == 0)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "'%s' has no layer that can be computed on bytes", graph->name);
-    return RFX_OK;
+    return status == RFX_OK ? mark_bytes(q, request->range.symmetric, err) : status;
 }
 
 bool rfx_quantiser_counts(const struct rfx_quantiser *q, int node) {
@@ -189,30 +192,39 @@ static struct layer layer_of(const struct rfx_quantiser *q, int i) {
                           scale};
 }
 
-/* Sets most[c] to the largest magnitude of output channel c's weights. */
-static enum rfx_status find_magnitudes(const struct rfx_graph *graph, const struct layer *layer,
-                                       const float *factors, float *most, struct rfx_error *err) {
+/* Receives weights of one output channel, with the channel's factor. */
+typedef void take_weights(void *user, int64_t channel, const float *values, int64_t n);
+
+/* Reads the weights of a layer, in runs of one output channel. UNSUPPORTED: one is not finite. */
+static enum rfx_status read_layer(const struct rfx_graph *graph, const struct layer *layer,
+                                  const float *factors, take_weights *take, void *user,
+                                  struct rfx_error *err) {
     enum { PIECE = 4096 };
     float values[PIECE];
     const struct rfx_weight *weight = &graph->weights[layer->weight];
     for (int64_t first = 0; first < weight->elems; first += PIECE) {
-        int64_t n = weight->elems - first < PIECE ? weight->elems - first : PIECE;
+        int64_t n = rfx_min_i64(weight->elems - first, PIECE);
         enum rfx_status status = rfx_weight_read(weight, first, n, values, err);
         if (status != RFX_OK) return status;
-        int64_t c = first / layer->block % layer->channels, place = first % layer->block;
-        for (int64_t i = 0; i < n; i++, place++) {
-            if (place == layer->block) {
-                place = 0;
-                c = c + 1 == layer->channels ? 0 : c + 1;
+        for (int64_t at = 0, run; at < n; at += run) {
+            int64_t c = (first + at) / layer->block % layer->channels;
+            run = rfx_min_i64(layer->block - (first + at) % layer->block, n - at);
+            for (int64_t i = at; i < at + run; i++) {
+                if (factors != NULL) values[i] *= factors[c];
+                if (!isfinite(values[i]))
+                    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                                    "a weight of output channel %lld is not finite", (long long)c);
             }
-            float value = factors != NULL ? values[i] * factors[c] : values[i];
-            if (!isfinite(value))
-                return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
-                                "a weight of output channel %lld is not finite", (long long)c);
-            most[c] = fmaxf(most[c], fabsf(value));
+            take(user, c, values + at, run);
         }
     }
     return RFX_OK;
+}
+
+/* Raises most[channel] to the largest magnitude. */
+static void take_magnitudes(void *user, int64_t channel, const float *values, int64_t n) {
+    float *most = user;
+    for (int64_t i = 0; i < n; i++) most[channel] = fmaxf(most[channel], fabsf(values[i]));
 }
 
 /* Sets the scales of a layer's weights. They are so large that the bias, in units of input scale
@@ -228,7 +240,8 @@ static enum rfx_status find_weight_scales(const struct rfx_quantiser *q, int i, 
     if (status == RFX_OK && layer.bias >= 0)
         status = rfx_weight_read(&weights[layer.bias], 0, layer.channels, bias, err);
     if (status == RFX_OK)
-        status = find_magnitudes(q->graph, &layer, layer.factor >= 0 ? factors : NULL, scales, err);
+        status = read_layer(q->graph, &layer, layer.factor >= 0 ? factors : NULL, take_magnitudes,
+                            scales, err);
     if (status != RFX_OK)
         return rfx_fail_within(err, status, "layer '%s'", q->graph->nodes[i].name);
     float most = 0.0f;
@@ -255,6 +268,7 @@ static enum rfx_status find_all_weight_scales(struct rfx_quantiser *q, bool one_
         total += 2 * n;
         if (n > largest) largest = n;
     }
+    rfx_memory_release(graph->mem, q->floats);
     q->floats = rfx_memory_calloc(graph->mem, (size_t)(total + largest), sizeof *q->floats);
     if (q->floats == NULL)
         return rfx_memory_fail(graph->mem, "scales of weights", (size_t)total * sizeof(float), err);
@@ -291,9 +305,86 @@ enum rfx_status rfx_quantiser_find_scales(struct rfx_quantiser *q,
     return find_all_weight_scales(q, request->one_weight_scale, err);
 }
 
+/* --- noise --- */
+
+/* Sums of a layer's weights, as they are written (onnx_writer.h). */
+struct weight_noise {
+    const float *scales;
+    struct rfx_noise sum;
+};
+
+static void take_noise(void *user, int64_t channel, const float *values, int64_t n) {
+    struct weight_noise *w = user;
+    float scale = w->scales[channel];
+    for (int64_t i = 0; i < n; i++) {
+        float integer = fminf(fmaxf(nearbyintf(values[i] / scale), -127.0f), 127.0f);
+        double error = (double)integer * (double)scale - (double)values[i];
+        w->sum.signal += (double)values[i] * (double)values[i];
+        w->sum.noise += error * error;
+    }
+}
+
+static void note_noise(struct rfx_layer_noise *noise, double db, const char *part) {
+    if (noise->part == NULL || db < noise->db) *noise = (struct rfx_layer_noise){db, part};
+}
+
+/* Measures the noise of one integer node. `tensors`: dB of each counted tensor. */
+static enum rfx_status measure_layer(struct rfx_quantiser *q, int i, const double *tensors,
+                                     struct rfx_error *err) {
+    const struct rfx_node *node = &q->graph->nodes[i];
+    struct rfx_layer_noise *noise = &q->noise[i];
+    *noise = (struct rfx_layer_noise){.part = NULL};
+    for (int k = 0; k < node->n_in; k++)
+        note_noise(noise, tensors[q->sources[node->in[k]]], "input");
+    if (q->nodes[i].weights) {
+        const struct layer layer = layer_of(q, i);
+        struct weight_noise w = {.scales = q->nodes[i].weight_scales};
+        enum rfx_status status =
+            read_layer(q->graph, &layer, q->nodes[i].factors, take_noise, &w, err);
+        if (status != RFX_OK) return rfx_fail_within(err, status, "layer '%s'", node->name);
+        note_noise(noise, rfx_noise_db(&w.sum), "weights");
+    }
+    if (q->nodes[i].bytes) note_noise(noise, tensors[i], "result");
+    return RFX_OK;
+}
+
+/* Measures all integer nodes. The result of a node may be that of the activation behind it. */
+static enum rfx_status measure(struct rfx_quantiser *q, const double *tensors, bool symmetric,
+                               struct rfx_error *err) {
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; status == RFX_OK && i < q->graph->n_nodes; i++) {
+        int by = clamped(q, i, symmetric);
+        if (q->integer[i]) status = measure_layer(q, i, tensors, err);
+        if (by >= 0) note_noise(&q->noise[by], tensors[i], "result");
+    }
+    return status;
+}
+
+enum rfx_status rfx_quantiser_leave_noisy(struct rfx_quantiser *q,
+                                          const struct rfx_value_counts *counts,
+                                          const struct rfx_quantiser_request *request, double least,
+                                          struct rfx_error *err) {
+    size_t n = (size_t)q->graph->n_nodes;
+    double *tensors = rfx_memory_calloc(q->graph->mem, n, sizeof *tensors);
+    if (tensors == NULL) return rfx_memory_fail(q->graph->mem, "noise", n * sizeof *tensors, err);
+    for (size_t i = 0; i < n; i++) {
+        if (!rfx_quantiser_counts(q, (int)i)) continue;
+        const struct rfx_value_range range = rfx_range_of(&counts[i], &request->range);
+        const struct rfx_noise noise = rfx_range_noise(&counts[i], &range, request->range.type);
+        tensors[i] = rfx_noise_db(&noise);
+    }
+    enum rfx_status status = measure(q, tensors, request->range.symmetric, err);
+    rfx_memory_release(q->graph->mem, tensors);
+    if (status != RFX_OK) return status;
+    for (size_t i = 0; i < n; i++)
+        if (q->noise[i].part != NULL && q->noise[i].db < least) q->integer[i] = false;
+    return mark_bytes(q, request->range.symmetric, err);
+}
+
 void rfx_quantiser_release(struct rfx_quantiser *q) {
     if (q->graph == NULL) return;
     rfx_memory_release(q->graph->mem, q->floats);
+    rfx_memory_release(q->graph->mem, q->noise);
     rfx_memory_release(q->graph->mem, q->integer);
     rfx_memory_release(q->graph->mem, q->sources);
     rfx_memory_release(q->graph->mem, q->nodes);

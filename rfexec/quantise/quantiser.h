@@ -16,13 +16,20 @@ struct rfx_quantiser_request {
     int n_left_float;
 };
 
+/* The part of a layer that rounding to bytes changes most, and by how much. */
+struct rfx_layer_noise {
+    double db;        /* signal to noise */
+    const char *part; /* "weights", "input" or "result"; NULL: not measured */
+};
+
 struct rfx_quantiser {
     const struct rfx_graph *graph; /* loaded with rfx_quantiser_fusing */
     struct rfx_node_quantisation *nodes;
-    int *sources;  /* per node: the node whose range its tensor has */
-    bool *integer; /* per node: it is computed on integers */
-    float *floats; /* scales and factors of weights */
-    int counted;   /* tensors whose values must be counted */
+    int *sources;                  /* per node: the node whose range its tensor has */
+    bool *integer;                 /* per node: it is computed on integers */
+    float *floats;                 /* scales and factors of weights */
+    struct rfx_layer_noise *noise; /* per node, set by rfx_quantiser_leave_noisy */
+    int counted;                   /* tensors whose values must be counted */
 };
 
 /* What may be fused in the network: batch norms into convolutions, nothing else. */
@@ -49,6 +56,14 @@ RFX_NODISCARD enum rfx_status rfx_quantiser_find_scales(struct rfx_quantiser *q,
                                                         const struct rfx_value_counts *counts,
                                                         const struct rfx_quantiser_request *request,
                                                         struct rfx_error *err);
+
+/* Leaves the layers in float32 of which an input, the weights or the result have less than `least`
+ * dB of signal to noise as bytes. The scales must have been found, and have to be found again.
+ * Statuses as rfx_weight_read; INVALID_ARGUMENT: no layer is left for integers. */
+RFX_NODISCARD enum rfx_status rfx_quantiser_leave_noisy(struct rfx_quantiser *q,
+                                                        const struct rfx_value_counts *counts,
+                                                        const struct rfx_quantiser_request *request,
+                                                        double least, struct rfx_error *err);
 
 void rfx_quantiser_release(struct rfx_quantiser *q);
 #endif

@@ -171,3 +171,36 @@ struct rfx_value_range rfx_range_of(const struct rfx_value_counts *counts,
     if (request->method == RFX_RANGE_ENTROPY) return entropy(counts, request);
     return range_between(counts->lo, counts->hi, request);
 }
+
+/* --- noise --- */
+
+struct rfx_noise rfx_range_noise(const struct rfx_value_counts *counts,
+                                 const struct rfx_value_range *range, enum rfx_type type) {
+    enum { PLACES = 16 }; /* in a bin, which may be as wide as four integers */
+    double zero = (double)range->zero_point, scale = (double)range->scale;
+    double least = type == RFX_TYPE_INT8 ? -128.0 : 0.0;
+    struct rfx_noise sum = {0.0, 0.0};
+    for (int b = 0; b < RFX_VALUE_BINS; b++) {
+        if (counts->bins[b] == 0) continue;
+        double lo = (double)fmaxf(rfx_value_bin_lo(b), counts->lo);
+        double hi = (double)fminf(rfx_value_bin_hi(b), counts->hi);
+        double signal = 0.0, noise = 0.0;
+        for (int k = 0; k < PLACES; k++) {
+            double value = lo + (hi - lo) * ((double)k + 0.5) / PLACES;
+            double integer = nearbyint(value / scale) + zero;
+            integer = fmin(fmax(integer, least), least + 255.0);
+            double error = (integer - zero) * scale - value;
+            signal += value * value;
+            noise += error * error;
+        }
+        sum.signal += signal / PLACES * (double)counts->bins[b];
+        sum.noise += noise / PLACES * (double)counts->bins[b];
+    }
+    return sum;
+}
+
+double rfx_noise_db(const struct rfx_noise *noise) {
+    if (!(noise->noise > 0.0)) return INFINITY;
+    if (!(noise->signal > 0.0)) return -INFINITY;
+    return 4.342944819032518 * rfx_log(noise->signal / noise->noise); /* 10 / ln 10 */
+}

@@ -53,4 +53,17 @@ struct rfx_value_range {
  * scale 1. */
 struct rfx_value_range rfx_range_of(const struct rfx_value_counts *counts,
                                     const struct rfx_range_request *request);
+
+/* Sums of squares. */
+struct rfx_noise {
+    double signal, noise; /* of the values, and of what rounding adds to them */
+};
+
+/* Returns the noise of rounding the counted values to a range's integers of `type`, to the width of
+ * a bin. */
+struct rfx_noise rfx_range_noise(const struct rfx_value_counts *counts,
+                                 const struct rfx_value_range *range, enum rfx_type type);
+
+/* Returns the signal to noise ratio in dB; infinite without noise. */
+double rfx_noise_db(const struct rfx_noise *noise);
 #endif

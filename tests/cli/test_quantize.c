@@ -154,6 +154,51 @@ static void test_layers_left_in_float32(void **state) {
                 "is in float32 anyway");
 }
 
+/* Layers that --keep-error leaves in float32 are those below the bound; the file is that of --float
+ * with their names, for every plan and from the counts of parts. A tensor that is bad as bytes is
+ * no bytes any more: both its maker and its readers are left. */
+static void test_layers_left_by_their_error(void **state) {
+    static char named[8000];
+    (void)state;
+    expect(0, QUANTIZE "-o kept.onnx --keep-error 35.5 --json");
+    json_t *doc = document("quantize"), *kept = at(doc, "kept_by_error"), *row;
+    size_t k, used = (size_t)snprintf(named, sizeof named, QUANTIZE "-o other.onnx");
+    assert_int_equal(integer_at(doc, "integer_layers"), 43);
+    assert_int_equal(integer_at(doc, "other_integer_operators"), 7);
+    assert_int_equal(json_array_size(kept), 53 - 43 + 12 - 7);
+    json_array_foreach(kept, k, row) {
+        const char *name = json_string_value(json_object_get(row, "name"));
+        double ratio = json_number_value(json_object_get(row, "signal_to_noise_db"));
+        assert_true(ratio > 20.0 && ratio < 35.5);
+        used += (size_t)snprintf(named + used, sizeof named - used, " --float %s", name);
+    }
+    expect(0, named);
+    assert_same_files("kept.onnx", "other.onnx");
+    assert_non_null(strstr(named, "--float features.10.conv.2 --float features.10.add"));
+    json_decref(doc);
+    double ratio = ratio_of("kept.onnx", "synthetic:96x128:9");
+    double all = ratio_of("net.onnx", "synthetic:96x128:9");
+    if (!(ratio > all + 0.5)) fail_msg("%.1f dB, %.1f with all layers", ratio, all);
+
+    expect(0, QUANTIZE "-o other.onnx --keep-error 35.5 --bands 3 --threads 1");
+    assert_same_files("kept.onnx", "other.onnx");
+    assert_non_null(strstr(out_text, "float32    features.10.add, 35.0 dB of its input"));
+    for (int i = 1; i <= 2; ++i) {
+        char command[200];
+        (void)snprintf(command, sizeof command, QUANTIZE "--part %d/2 -o half%d.json", i, i);
+        expect(0, command);
+    }
+    expect(0, "quantize " NET " --counts half1.json,half2.json -o other.onnx --keep-error 35.5");
+    assert_same_files("kept.onnx", "other.onnx");
+    expect(0, QUANTIZE "-o other.onnx --keep-error 10");
+    assert_same_files("net.onnx", "other.onnx");
+    expect_says(2, QUANTIZE "-o no.onnx --keep-error 60", "no layer that can be computed on bytes");
+    expect_says(2, QUANTIZE "-o no.onnx --keep-error 0.0001x", "keep-error");
+    expect_says(2, QUANTIZE "-o no.onnx --keep-error -3", "more than 0, at most 200 dB");
+    expect_says(2, QUANTIZE "-o no.onnx --keep-error 201", "more than 0, at most 200 dB");
+    expect_says(2, QUANTIZE "-o no.json --part 1/2 --keep-error 30", "--part");
+}
+
 static void test_wrong_input_is_refused(void **state) {
     (void)state;
     expect_says(3, "quantize net.onnx --images list.txt -o no.onnx", "computes on bytes already");
@@ -351,6 +396,7 @@ int main(void) {
         cmocka_unit_test(test_parts_add_up),
         cmocka_unit_test(test_answers_like_the_float32_network),
         cmocka_unit_test(test_layers_left_in_float32),
+        cmocka_unit_test(test_layers_left_by_their_error),
         cmocka_unit_test(test_wrong_input_is_refused),
         cmocka_unit_test(test_folder),
         cmocka_unit_test(test_few_multiplications_in_a_small_budget),

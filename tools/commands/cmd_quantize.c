@@ -21,6 +21,7 @@ struct quantize_options {
     struct rfx_cli_run_options run;
     const char *images, *counts, *part, *method, *type;
     float percentile; /* 0: not given */
+    float keep_error; /* dB; 0: not given */
     bool symmetric, one_weight_scale;
     struct rfx_cli_kept left_float;
 };
@@ -143,6 +144,10 @@ static int read_request(struct quantize *z) {
     }
     bool is_signed = o->type != NULL && strcmp(o->type, "int8") == 0;
     range->type = is_signed ? RFX_TYPE_INT8 : RFX_TYPE_UINT8;
+    if (o->keep_error != 0.0f && !(o->keep_error > 0.0f && o->keep_error <= 200.0f)) {
+        rfx_cli_message("--keep-error %g: more than 0, at most 200 dB", (double)o->keep_error);
+        return RFX_EXIT_USAGE;
+    }
     range->symmetric = o->symmetric;
     z->request.one_weight_scale = o->one_weight_scale;
     z->request.left_float = o->left_float.tensors;
@@ -235,6 +240,29 @@ static struct shares shares_of(const struct rfx_quantiser *q) {
     return s;
 }
 
+/* Returns whether --keep-error leaves a node in float32. */
+static bool is_noisy(const struct quantize *z, int node) {
+    return z->quantiser.noise[node].part != NULL && !z->quantiser.integer[node];
+}
+
+static json_t *noisy_json(const struct quantize *z) {
+    json_t *list = json_array();
+    for (int i = 0; i < z->loaded.graph->n_nodes; ++i)
+        if (is_noisy(z, i))
+            (void)json_array_append_new(
+                list, json_pack("{s:s, s:f, s:s}", "name", z->loaded.graph->nodes[i].name,
+                                "signal_to_noise_db", z->quantiser.noise[i].db, "part",
+                                z->quantiser.noise[i].part));
+    return list;
+}
+
+static void print_noisy(const struct quantize *z) {
+    for (int i = 0; i < z->loaded.graph->n_nodes; ++i)
+        if (is_noisy(z, i))
+            printf("float32    %s, %.1f dB of its %s\n", z->loaded.graph->nodes[i].name,
+                   z->quantiser.noise[i].db, z->quantiser.noise[i].part);
+}
+
 static int report(const struct quantize *z, const char *file) {
     const struct shares s = shares_of(&z->quantiser);
     struct stat info = {.st_size = 0};
@@ -244,12 +272,12 @@ static int report(const struct quantize *z, const char *file) {
     if (z->options.json) {
         json_t *document = rfx_report_document("quantize", z->options.words.shown[0]);
         (void)json_object_update_new(
-            document, json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:I, s:I}", "file", file,
+            document, json_pack("{s:s, s:I, s:i, s:i, s:i, s:i, s:o, s:I, s:I}", "file", file,
                                 "pictures", (json_int_t)z->calibration.pictures, "tensors",
                                 z->quantiser.counted, "layers", s.layers, "integer_layers",
                                 s.integer_layers, "other_integer_operators", s.integer_others,
-                                "bytes", (json_int_t)info.st_size, "peak_rss_bytes",
-                                (json_int_t)rfx_peak_rss_bytes()));
+                                "kept_by_error", noisy_json(z), "bytes", (json_int_t)info.st_size,
+                                "peak_rss_bytes", (json_int_t)rfx_peak_rss_bytes()));
         return rfx_report_print(document);
     }
     printf("pictures   %lld\n", (long long)z->calibration.pictures);
@@ -257,10 +285,21 @@ static int report(const struct quantize *z, const char *file) {
     if (scales)
         printf("integers   %d of %d convolutions and Gemms, %d other operators\n", s.integer_layers,
                s.layers, s.integer_others);
+    print_noisy(z);
     printf("file       %s, %s%s\n", file, rfx_human_bytes((size_t)info.st_size, bytes),
            scales ? "" : ", for --counts");
     printf("measured   %s peak RSS\n", rfx_human_bytes(rfx_peak_rss_bytes(), peak));
     return RFX_EXIT_DONE;
+}
+
+static enum rfx_status find_scales(struct quantize *z, struct rfx_error *err) {
+    const struct rfx_value_counts *counts = z->calibration.counts;
+    double least = (double)z->asked->keep_error;
+    enum rfx_status status = rfx_quantiser_find_scales(&z->quantiser, counts, &z->request, err);
+    if (status != RFX_OK || least == 0.0) return status;
+    status = rfx_quantiser_leave_noisy(&z->quantiser, counts, &z->request, least, err);
+    if (status != RFX_OK) return rfx_fail_within(err, status, "--keep-error %g", least);
+    return rfx_quantiser_find_scales(&z->quantiser, counts, &z->request, err);
 }
 
 static int write_result(struct quantize *z, const char *file) {
@@ -272,7 +311,7 @@ static int write_result(struct quantize *z, const char *file) {
         z->calibration.parts = (int)parts;
         status = rfx_calibration_write(&z->calibration, file, &err);
     } else {
-        status = rfx_quantiser_find_scales(&z->quantiser, z->calibration.counts, &z->request, &err);
+        status = find_scales(z, &err);
         const struct rfx_quantisation quantisation = {.type = z->request.range.type,
                                                       .nodes = z->quantiser.nodes};
         if (status == RFX_OK)
@@ -342,6 +381,10 @@ static const struct rfx_cli_option rows[] = {
                    "one scale for all weights of a layer, instead of one for each output channel"),
     RFX_CLI_OPTION(quantize_options, "float", KEEP, left_float, "LAYER",
                    "leave this layer in float32 (may be given again)"),
+    RFX_CLI_OPTION(quantize_options, "keep-error", FLOAT, keep_error, "DB",
+                   "leave the layers in float32 of which an input, the weights or the result have "
+                   "less than DB decibels of signal to noise as bytes",
+                   .excludes = "part"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP(heading, rows);
 

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "tests/support/test_util.h"
 #include "rfexec/quantise/value_counts.h"
+#include "tests/support/test_util.h"
 
 static uint64_t bins[RFX_VALUE_BINS];
 
@@ -175,6 +175,48 @@ static void test_counts_of_pieces_are_those_of_the_whole(void **state) {
     assert_true(counts.n == all.n && counts.lo == all.lo && counts.hi == all.hi);
 }
 
+/* Signal and noise of values for which both are known. */
+static void test_noise(void **state) {
+    static const struct rfx_range_request wide = {.method = RFX_RANGE_MINMAX,
+                                                  .type = RFX_TYPE_INT8};
+    static float even[100000];
+    const float small = 0.25f, large[4] = {0.0f, 10.0f, 20.0f, 20.0f}, limits[2] = {0.0f, 255.0f};
+    (void)state;
+    struct rfx_value_counts counts = none();
+    assert_true(rfx_value_counts_add(&counts, limits, 2));
+    const struct rfx_value_range bytes = rfx_range_of(&counts, &minmax); /* scale 1 */
+    counts = none();
+    assert_true(rfx_value_counts_add(&counts, &limits[1], 1));
+    struct rfx_noise noise = rfx_range_noise(&counts, &bytes, RFX_TYPE_UINT8);
+    assert_true(noise.signal == 255.0 * 255.0 && noise.noise == 0.0);
+    const struct rfx_noise silent = {1.0, 0.0}, lost = {0.0, 1.0};
+    assert_true(rfx_noise_db(&silent) == INFINITY && rfx_noise_db(&lost) == -INFINITY);
+
+    /* Rounded to 0: the noise is the signal. */
+    counts = none();
+    assert_true(rfx_value_counts_add(&counts, &small, 1));
+    noise = rfx_range_noise(&counts, &bytes, RFX_TYPE_UINT8);
+    assert_true(noise.signal == 0.0625 && noise.noise == 0.0625 && rfx_noise_db(&noise) == 0.0);
+
+    /* Even numbers: 255^2 / 3 beside a step's 1 / 12. */
+    counts = none();
+    for (int i = 0; i < 100000; i++) even[i] = (float)i * 0.00255f;
+    assert_true(rfx_value_counts_add(&counts, even, 100000));
+    noise = rfx_range_noise(&counts, &bytes, RFX_TYPE_UINT8);
+    assert_true(fabs(rfx_noise_db(&noise) - 10.0 * log10(255.0 * 255.0 / 3.0 * 12.0)) < 0.1);
+    const struct rfx_value_range chars = rfx_range_of(&counts, &wide); /* -128 is 0 */
+    const struct rfx_noise other = rfx_range_noise(&counts, &chars, RFX_TYPE_INT8);
+    assert_true(fabs(rfx_noise_db(&other) - rfx_noise_db(&noise)) < 0.1);
+
+    /* Cut off at 10: of the squares 100, 400 and 400, the noise is 0, 100 and 100. */
+    counts = none();
+    assert_true(rfx_value_counts_add(&counts, large, 4));
+    struct rfx_value_range cut = bytes;
+    cut.scale = 10.0f / 255.0f;
+    noise = rfx_range_noise(&counts, &cut, RFX_TYPE_UINT8);
+    assert_true(fabs(noise.signal - 900.0) < 3.0 && fabs(noise.noise - 200.0) < 2.0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_value_lies_in_its_bin),
@@ -184,6 +226,7 @@ int main(void) {
         cmocka_unit_test(test_percentile_leaves_out_both_ends),
         cmocka_unit_test(test_entropy_cuts_outliers_and_keeps_even_values),
         cmocka_unit_test(test_counts_of_pieces_are_those_of_the_whole),
+        cmocka_unit_test(test_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
