@@ -342,7 +342,9 @@ static void put_all(struct rfx_boxes_file *file) {
 }
 
 enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_error *err) {
-    if (file->head.suppress)
+    if (file->head.suppress && file->options.soft)
+        rfx_boxes_decay(file->boxes, file->options.score, !file->options.agnostic);
+    else if (file->head.suppress)
         rfx_boxes_suppress(file->boxes, file->options.overlap, !file->options.agnostic);
     else
         rfx_boxes_sort(file->boxes);
