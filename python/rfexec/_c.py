@@ -118,6 +118,7 @@ class ResultFile(ctypes.Structure):
         ("bins_low", c_double),
         ("bins_high", c_double),
         ("simplify", c_double),
+        ("soft_nms", c_int),
     ]
 
 

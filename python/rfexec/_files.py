@@ -65,6 +65,8 @@ class File:
         bins: of summaries: (n, lowest, highest): a histogram of the values with n bins.
         simplify: of regions in .geojson: polygons have fewer points, at most so many pixels of the map from
             the exact ones, up to 0.7; neighbours keep their common edges. 0: they are exact.
+        soft_nms: of boxes, True: overlaps lower scores by a Gaussian of sigma 0.5, in place of dropping
+            boxes; iou is not used.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -93,6 +95,7 @@ class File:
     within: Union[None, str, os.PathLike[str]] = None
     bins: Optional[tuple[int, float, float]] = None
     simplify: float = 0.0
+    soft_nms: bool = False
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -172,7 +175,7 @@ def _fill_answers(at: Any, file: File) -> Any:
             raise UsageError(f"bins is {file.bins}: (number, lowest, highest)")
         at.bins = c_number(file.bins[0], "bins")
         at.bins_low, at.bins_high = map(float, file.bins[1:])
-    at.simplify = float(file.simplify)
+    at.simplify, at.soft_nms = float(file.simplify), int(file.soft_nms)
     return kept
 
 

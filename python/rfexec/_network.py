@@ -517,6 +517,7 @@ class Network(Held):
         agnostic: bool = False,
         head: Union[None, str, os.PathLike[str]] = None,
         max_boxes: int = 0,
+        soft_nms: bool = False,
         **run: Any,
     ) -> np.ndarray:
         """Runs a detector on one image and returns its boxes, suppressed over the whole image.
@@ -525,7 +526,7 @@ class Network(Held):
             image: as in run().
             output: the output that has the boxes; None: the only one, or all those of a head that has
                 several (YuNet, the RFB face detector).
-            score, iou, agnostic, head, max_boxes: as in File; head may be a head file, "head.json", which
+            score, iou, agnostic, head, max_boxes, soft_nms: as in File; head may be a head file, "head.json", which
                 describes any other head (docs/answers.md).
             run: memory, threads and other arguments of run().
 
@@ -542,6 +543,7 @@ class Network(Held):
         """
         head = os.fspath(head) if head is not None else None
         file = {"score": score, "iou": iou, "agnostic": agnostic, "head": head, "max_boxes": max_boxes}
+        file["soft_nms"] = soft_nms
         network = self
         if head is not None and head.lower().endswith(".json"):
             if output is not None:

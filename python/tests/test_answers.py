@@ -285,3 +285,11 @@ def test_simplified_regions(program, tmp_path):
     assert found != net.regions("synthetic:320x256", threshold=0.02)
     with pytest.raises(rfexec.UsageError, match="0 to 0.7"):
         net.regions("synthetic:320x256", threshold=0.02, simplify=0.8)
+
+
+def test_scores_decay(program, tmp_path):
+    program("run", "yolov8n", "synthetic:160x192", "--boxes", tmp_path / "b.json", "--soft-nms", "--score", "0.3")
+    wanted = json.loads((tmp_path / "b.json").read_text())["boxes"]
+    found = rfexec.open("yolov8n", (160, 192)).boxes("synthetic:160x192", soft_nms=True, score=0.3)
+    assert found["index"].tolist() == [b["index"] for b in wanted]
+    assert (found["score"] == np.float32([b["score"] for b in wanted])).all() and len(found) > 5

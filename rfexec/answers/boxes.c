@@ -18,16 +18,24 @@
 #include <math.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/real_math.h"
 
 enum { LEAF = 16 /* slots of a leaf at most */ };
 
-/* Bounds of the kept boxes below a node. Without kept boxes: EMPTY. */
+/* Bounds of the kept boxes below a node. Without kept boxes: EMPTY. While scores decay: bounds of
+ * all boxes below it, and the best one that is not chosen yet. */
 struct node {
     float left, top, right, bottom;
-    float least_area, most_area;
+    union {
+        struct {
+            float least_area, most_area;
+        };
+        uint32_t best; /* position; NONE: all are chosen */
+    };
 };
+#define NONE UINT32_MAX
 
-static const struct node EMPTY = {INFINITY, INFINITY, -INFINITY, -INFINITY, INFINITY, 0};
+static const struct node EMPTY = {INFINITY, INFINITY, -INFINITY, -INFINITY, {{INFINITY, 0}}};
 
 struct rfx_boxes {
     struct rfx_memory *mem;
@@ -332,18 +340,109 @@ static void suppress(struct rfx_boxes *boxes, int64_t begin, int64_t end, double
             keep(boxes, tree, i);
 }
 
-void rfx_boxes_suppress(struct rfx_boxes *boxes, double threshold, bool by_label) {
-    assert(threshold >= 0);
+/* ---- decay ---- */
+
+static uint32_t better(const struct rfx_boxes *boxes, uint32_t a, uint32_t b) {
+    if (a == NONE || b == NONE) return a == NONE ? b : a;
+    return comes_before(&boxes->list[b], &boxes->list[a], false) ? b : a;
+}
+
+/* Finds the best box of a leaf and of the nodes above it again. */
+static void find_best(struct rfx_boxes *boxes, struct tree tree, int64_t leaf) {
+    int64_t k = leaf - ((int64_t)1 << tree.depth), end = first_slot(tree, tree.depth, k + 1);
+    uint32_t best = NONE;
+    for (int64_t s = first_slot(tree, tree.depth, k); s < end; s++)
+        if (!boxes->kept[boxes->order[s]]) best = better(boxes, best, boxes->order[s]);
+    boxes->nodes[leaf].best = best;
+    for (k = leaf >> 1; k > 0; k >>= 1)
+        boxes->nodes[k].best =
+            better(boxes, boxes->nodes[2 * k].best, boxes->nodes[2 * k + 1].best);
+}
+
+/* Lowers the scores of a leaf's boxes that overlap a chosen one. */
+static void decay_leaf(struct rfx_boxes *boxes, struct tree tree, int64_t leaf,
+                       const struct rfx_box *chosen, float area) {
+    int64_t k = leaf - ((int64_t)1 << tree.depth), end = first_slot(tree, tree.depth, k + 1);
+    bool any = false;
+    for (int64_t s = first_slot(tree, tree.depth, k); s < end; s++) {
+        uint32_t position = boxes->order[s];
+        struct rfx_box *box = &boxes->list[position];
+        if (boxes->kept[position]) continue;
+        double share = (double)overlap(chosen, area, box);
+        if (!(share > 0)) continue;
+        box->score = (float)((double)box->score * rfx_exp(-2 * (share * share)));
+        any = true;
+    }
+    if (any) find_best(boxes, tree, leaf);
+}
+
+/* Visits the leaves that the chosen box may overlap, in the order of is_met. */
+static void decay_all(struct rfx_boxes *boxes, struct tree tree, const struct rfx_box *chosen) {
+    float area = area_of(chosen);
+    int64_t leaves = (int64_t)1 << tree.depth;
+    for (int64_t k = 1; k > 0;) {
+        const struct node *node = &boxes->nodes[k];
+        bool meets = node->best != NONE && chosen->corner[0] < node->right &&
+                     node->left < chosen->corner[2] && chosen->corner[1] < node->bottom &&
+                     node->top < chosen->corner[3];
+        if (meets && k < leaves) {
+            k *= 2;
+            continue;
+        }
+        if (meets) decay_leaf(boxes, tree, k, chosen, area);
+        while (k & 1) k >>= 1;
+        if (k > 0) k++;
+    }
+}
+
+/* Sets kept[] of the boxes at positions [begin, end), whose scores lower each other. */
+static void decay(struct rfx_boxes *boxes, int64_t begin, int64_t end, double threshold) {
+    int64_t n = 0;
+    for (int64_t i = begin; i < end; i++) {
+        bool in_tree = has_area(&boxes->list[i]);
+        boxes->kept[i] = !in_tree;
+        if (in_tree) boxes->order[n++] = (uint32_t)i;
+    }
+    if (n == 0) return;
+    struct tree tree = build(boxes, n);
+    for (int64_t i = begin; i < end; i++)
+        if (!boxes->kept[i]) keep(boxes, tree, i);
+    for (int64_t s = 0; s < n; s++) boxes->kept[boxes->order[s]] = false;
+    for (int64_t k = n_nodes(tree) - 1; k > 0; k--) boxes->nodes[k].best = NONE;
+    for (int64_t k = 0; k < (int64_t)1 << tree.depth; k++)
+        find_best(boxes, tree, ((int64_t)1 << tree.depth) + k);
+    for (uint32_t best; (best = boxes->nodes[1].best) != NONE;) {
+        const struct rfx_box *chosen = &boxes->list[best];
+        if ((double)chosen->score <= threshold) return;
+        boxes->kept[best] = true;
+        find_best(boxes, tree, leaf_of_slot(tree, boxes->slots[best]));
+        decay_all(boxes, tree, chosen);
+    }
+}
+
+typedef void drop_fn(struct rfx_boxes *boxes, int64_t begin, int64_t end, double threshold);
+
+/* Drops boxes of each label, or of all, and sorts the rest. */
+static void drop_boxes(struct rfx_boxes *boxes, drop_fn *drop, double threshold, bool by_label) {
     struct rfx_box *list = boxes->list;
     sort(list, boxes->count, by_label);
     for (int64_t begin = 0, end; begin < boxes->count; begin = end) {
         end = by_label ? begin + 1 : boxes->count;
         while (end < boxes->count && list[end].label == list[begin].label) end++;
-        suppress(boxes, begin, end, threshold);
+        drop(boxes, begin, end, threshold);
     }
     int64_t left = 0;
     for (int64_t i = 0; i < boxes->count; i++)
         if (boxes->kept[i]) list[left++] = list[i];
     boxes->count = left;
-    if (by_label) rfx_boxes_sort(boxes);
+    if (by_label || drop == decay) rfx_boxes_sort(boxes);
+}
+
+void rfx_boxes_suppress(struct rfx_boxes *boxes, double threshold, bool by_label) {
+    assert(threshold >= 0);
+    drop_boxes(boxes, suppress, threshold, by_label);
+}
+
+void rfx_boxes_decay(struct rfx_boxes *boxes, float score, bool by_label) {
+    drop_boxes(boxes, decay, (double)score, by_label);
 }

@@ -59,6 +59,15 @@ void rfx_boxes_sort(struct rfx_boxes *boxes);
  * added to the corners, as other programs do to keep labels apart. */
 void rfx_boxes_suppress(struct rfx_boxes *boxes, double threshold, bool by_label);
 
+/* Sorts, and lowers scores instead of dropping boxes (Bodla et al., "Soft-NMS", 2017, the Gaussian
+ * of sigma 0.5): the box of the largest score, of equal ones that of the smaller index, is chosen;
+ * every other box that overlaps it, and is not chosen yet, gets the score s exp(-o o / 0.5), o
+ * being the overlap; and so on with the largest score that is left, while it is above `score`. The
+ * rest is dropped. o is in float32, the product in float64 with rfx_exp, rounded to float32.
+ * by_label: only boxes of one label lower each other's scores. Boxes without area are kept as they
+ * are. Cost: O(log n) for every pair that overlaps, so nearly quadratic where boxes pile up. */
+void rfx_boxes_decay(struct rfx_boxes *boxes, float score, bool by_label);
+
 /* Returns the boxes that are held; after sort and suppress by falling score. Valid until the next
  * call that changes the list. */
 const struct rfx_box *rfx_boxes_list(const struct rfx_boxes *boxes, int64_t *count);

@@ -126,6 +126,11 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
                         joined, asked);
     enum rfx_status status = find_head(format, tensor, &head, err);
     if (status != RFX_OK) return rfx_fail_within(err, status, "%s", path);
+    if (head.oriented && format->answer.soft)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "%s: boxes with an angle are dropped, their scores are not lowered "
+                        "(--soft-nms)",
+                        path);
     if (has_masks(format, &head)) status = check_prototypes(format, &head, path, err);
     if (status != RFX_OK) return status;
     const struct rfx_answer_cells *cells = &format->cells;
@@ -466,6 +471,8 @@ enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_er
     const struct rfx_answer_options *options = &file->options;
     if (file->head.oriented)
         rfx_oriented_boxes_suppress(file->oriented, (float)options->overlap, !options->agnostic);
+    else if (file->head.suppress && options->soft)
+        rfx_boxes_decay(file->boxes, options->score, !options->agnostic);
     else if (file->head.suppress)
         rfx_boxes_suppress(file->boxes, options->overlap, !options->agnostic);
     else

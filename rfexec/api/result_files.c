@@ -47,7 +47,8 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
                    file->answer_bytes != 0 || file->head != NULL ||
                    file->score != RFX_ANSWER_SCORE || file->overlap != RFX_ANSWER_OVERLAP ||
                    file->agnostic != 0 || file->most_boxes != 0 || file->distance != 0 ||
-                   file->within != NULL || file->bins != 0 || file->simplify != 0;
+                   file->within != NULL || file->bins != 0 || file->simplify != 0 ||
+                   file->soft_nms != 0;
     if (answers && (takes & RFX_OUTPUT_TAKES_ANSWERS) == 0)
         return "thresholds and other members of answers are for .geojson, .csv and .json";
     if (file->distance != 0 && (takes & RFX_OUTPUT_TAKES_DISTANCE) == 0)
@@ -101,6 +102,7 @@ static struct rfx_answer_options answer_of(const struct rfx_result_file *file, b
         .score = file->score,
         .overlap = file->overlap,
         .agnostic = file->agnostic != 0,
+        .soft = file->soft_nms != 0,
         .most_boxes = file->most_boxes,
         .text_score = file->score != RFX_ANSWER_SCORE ? file->score : RFX_ANSWER_TEXT_SCORE,
         .growth = RFX_ANSWER_GROWTH};

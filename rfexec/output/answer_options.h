@@ -52,6 +52,7 @@ struct rfx_answer_options { /* zeros are the defaults, but for score, overlap, t
     float score;      /* candidates with scores up to it are left out */
     double overlap;   /* of two boxes that overlap by more, the one of the lower score is dropped */
     bool agnostic;    /* boxes of different classes suppress each other too */
+    bool soft;        /* overlaps lower scores (rfx_boxes_decay); `overlap` is not used */
     int64_t classes;  /* channels of classes; 0: all channels behind the fixed ones (box_head.h) */
     int64_t most_boxes; /* candidates that are held at most; 0: RFX_ANSWER_BOXES */
     /* Boxes of text (text_file.h), whose threshold is RFX_ANSWER_TEXT_THRESHOLD unless there are

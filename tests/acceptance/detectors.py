@@ -7,10 +7,11 @@ For each network of tools/scripts/export_detectors.py and each size:
 1. the file is exported, unless it is in DIR already;
 2. the boxes of `rfexec run --boxes` are those of tests/oracle/box_cases.py on the output tensor that
    the same run writes: number, order and every bit; of -obb networks those of oriented_cases.py, and of
-   Ultralytics' own suppression of boxes with an angle;
+   Ultralytics' own suppression of boxes with an angle; of others with --soft-nms too;
 3. the tensor agrees with ONNX Runtime within 1e-2 of its largest magnitude;
 4. the file of boxes has the same bytes under every plan (untiled, bands, tiles, the least memory that
-   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged;
+   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged (networks with
+   attention over the whole map have no parts);
 5. key points of -pose networks are those of the tensor, as the boxes in 2;
 6. masks of -seg networks, in all three forms, are those of tests/oracle/mask_cases.py on the tensors of
    the same run, and Ultralytics' process_mask has other pixels only where the value that is compared
@@ -56,6 +57,7 @@ FACES = (("yunet_n_dynamic.onnx", "yunet", ("0.01", "0.05"), "640x640,320x480,22
 LARGE = (("yolo11n", 8000, 8000, 256, False), ("yolo12n", 8000, 8000, 416, False), ("yolo12n", 8000, 8000, 256, True),
          ("yolov8n", 16384, 16384, 96, False))
 OBB = "yolov8-obb"
+WITHOUT_ATTENTION = ("yolov5nu", "yolov8n", "yolov8n-obb")
 MIB = 1 << 20
 
 
@@ -128,12 +130,19 @@ def compare(program, model, head, image, size, work):
     for theirs, texts in references(output, head, first):
         good = say(not texts, name, f"{len(theirs)} boxes of the reference, {len(texts)} differ "
                    f"{'; '.join(texts[:3])}") and good
+    if head != OBB:
+        wrong = boxes_of(program, model, image, other, "--soft-nms", "--score", "0.3")
+        theirs = box_cases.reference(box_cases.rows_of(output, head, 0, False), head, 0.3, 0, False, soft=True)
+        texts = [wrong] if wrong else box_cases.differences(box_cases.read(other), theirs)
+        good = say(not texts, name, f"--soft-nms: {len(theirs)} boxes, {len(texts)} differ {'; '.join(texts[:3])}") and good
     worst = agrees(model, image, output, head == "yolov10")
     good = say(worst <= TOLERANCE, name, f"largest error {worst:.1e} beside ONNX Runtime") and good
     least, words = smallest(program, model, image, other, *asked)
     if least is None:
         return say(False, name, f"no least budget in: {words[:300]}")
     good = same_plans(program, model, image, name, first, other, [*PLANS[1:], least], *asked) and good
+    if model.stem not in WITHOUT_ATTENTION:
+        return good
     return same_parts(program, model, image, name, first, work, (), asked) and good
 
 

@@ -261,6 +261,22 @@ static void test_head_files_that_are_refused(void **state) {
     assert_int_not_equal(access("no.json", F_OK), 0);
 }
 
+static void test_scores_that_decay(void **state) {
+    (void)state;
+    expect(0, RUN "--boxes all.csv --iou 1");
+    expect(0, RUN "--boxes soft.csv --soft-nms");
+    read_text("all.csv", out_text);
+    size_t all = strlen(out_text);
+    read_text("soft.csv", out_text);
+    assert_true(strlen(out_text) < all && strlen(out_text) > 1000);
+    expect(0, RUN "--boxes one.csv --soft-nms --bands 32 --threads 2");
+    assert_same_files("soft.csv", "one.csv");
+    expect(0, "merge part1of2.npy part2of2.npy -o one.csv --soft-nms");
+    assert_same_files("soft.csv", "one.csv");
+    expect_says(2, RUN "--boxes no.csv --soft-nms --iou 0.5", "excludes");
+    expect_says(2, RUN "-o no.npy --soft-nms", "answer options are for");
+}
+
 /* Runs all parts with a head and merges them. */
 static void merge_parts(int n, const char *merged) {
     char command[300], merge[400];
@@ -339,6 +355,7 @@ int main(void) {
         cmocka_unit_test(test_a_head_file_describes_a_known_head),
         cmocka_unit_test(test_head_files_that_are_refused),
         cmocka_unit_test(test_parts_of_a_described_head),
+        cmocka_unit_test(test_scores_that_decay),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("boxes", tests, set_up, NULL);

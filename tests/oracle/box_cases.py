@@ -125,6 +125,28 @@ def suppress(boxes, scores, labels, iou, agnostic):
     return by_score(scores, torch.cat(left).sort()[0])
 
 
+def decay(boxes, scores, labels, score, agnostic):
+    """Soft-NMS (Bodla et al., 2017, algorithm 1 with the Gaussian of sigma 0.5), by NumPy: positions of what is left,
+    by falling score, and the scores. Overlaps are float32, the product is float64, rounded to float32."""
+    corners, scores = boxes.numpy(), scores.numpy().copy()
+    groups = np.zeros(len(scores), int) if agnostic else labels.numpy()
+    areas = (corners[:, 2] - corners[:, 0]) * (corners[:, 3] - corners[:, 1])
+    remaining, left = np.arange(len(scores)), []
+    while len(remaining):
+        at = remaining[scores[remaining].argmax()]  # the first of equals
+        if not scores[at] > np.float32(score):
+            break
+        left.append(at)
+        remaining = remaining[remaining != at]
+        others = remaining[groups[remaining] == groups[at]]
+        low, high = np.maximum(corners[others, :2], corners[at, :2]), np.minimum(corners[others, 2:], corners[at, 2:])
+        sides = np.maximum(high - low, np.float32(0))
+        both = sides[:, 0] * sides[:, 1]
+        share = (both / (areas[at] + areas[others] - both)).astype(np.float64)
+        scores[others] = (scores[others] * np.exp(-share * share / 0.5)).astype(np.float32)
+    return torch.tensor(left, dtype=torch.int64), torch.from_numpy(scores)
+
+
 def by_score(scores, positions):
     return positions[scores[positions].sort(descending=True, stable=True)[1]]
 
@@ -137,12 +159,14 @@ def points_of(rows, head, image, classes):
     return np.zeros((len(rows), 0), np.float32)
 
 
-def reference(rows, head, score, iou, agnostic, image=None, classes=0):
+def reference(rows, head, score, iou, agnostic, image=None, classes=0, soft=False):
     """The rows of FIELDS that rfexec has to write, with the numbers of points behind them."""
     boxes, scores, labels, indices = decode(rows, head, score, image, classes)
     points = points_of(rows, head, image, classes)
     if head == "yolov10":  # the network has suppressed
         left = by_score(scores, torch.arange(len(scores)))
+    elif soft:
+        left, scores = decay(boxes, scores, labels, score, agnostic)
     else:
         left = suppress(boxes, scores, labels, iou, agnostic)
     return [
@@ -194,6 +218,7 @@ def main():
     parser.add_argument("--score", type=float, default=0.25)
     parser.add_argument("--iou", type=float, default=0.45)
     parser.add_argument("--classes", type=int, default=0, help="0: all channels behind the fixed ones")
+    parser.add_argument("--soft-nms", action="store_true")
     parser.add_argument("--agnostic", action="store_true", help="boxes of all labels suppress each other")
     parser.add_argument("--transposed", action="store_true", help="yolov8 as 1 x candidates x (4 + classes)")
     parser.add_argument("--image", metavar="HxW", help="rows and columns of the network's input")
@@ -203,7 +228,7 @@ def main():
         parser.error(f"--head {args.head} needs --image")
     ours = read(args.boxes)
     rows = rows_of(np.load(args.output), args.head, args.classes, args.transposed)
-    theirs = reference(rows, args.head, args.score, args.iou, args.agnostic, image, args.classes)
+    theirs = reference(rows, args.head, args.score, args.iou, args.agnostic, image, args.classes, args.soft_nms)
     wrong = differences(ours, theirs)
     print(f"{args.boxes}: {len(ours)} boxes, {len(theirs)} of torchvision {torchvision.__version__}, "
           f"{len(wrong)} differ")

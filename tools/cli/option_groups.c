@@ -278,6 +278,10 @@ static const struct rfx_cli_option detector_rows[] = {
     RFX_CLI_OPTION(rfx_cli_answer_options, "agnostic", FLAG, agnostic, NULL,
                    "let boxes of different classes suppress each other",
                    .needs = "boxes output as"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "soft-nms", FLAG, soft, NULL,
+                   "lower the scores of boxes that overlap one of a higher score, by a Gaussian of "
+                   "sigma 0.5, in place of dropping them; slow where many boxes overlap",
+                   .needs = "boxes output as", .excludes = "iou"),
     RFX_CLI_OPTION(
         rfx_cli_answer_options, "max-boxes", COUNT, most_boxes, "N",
         "candidates above the score that are held at most, in 48 bytes each, with an "

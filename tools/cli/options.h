@@ -207,7 +207,7 @@ struct rfx_cli_answer_options {
     const char *boxes, *boxes_of, *head;
     struct rfx_cli_number score, overlap;
     int64_t most_boxes, class_count; /* 0: not given */
-    bool agnostic;
+    bool agnostic, soft;
     struct rfx_cli_numbers thresholds;
     const char *connect; /* 4 (NULL) or 8 */
     int64_t least_area;  /* 0: not given */

@@ -35,7 +35,8 @@ static bool of_answers(const struct rfx_cli_answer_options *options) {
            options->memory_bytes != 0 || options->head != NULL || options->score.given ||
            options->overlap.given || options->agnostic || options->most_boxes != 0 ||
            options->class_count != 0 || options->distance != 0 || options->bins.n != 0 ||
-           options->within != NULL || options->tolerance.given || options->growth.given;
+           options->within != NULL || options->tolerance.given || options->growth.given ||
+           options->soft;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
@@ -92,6 +93,7 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
     answer.score = options->score.given ? options->score.value : RFX_ANSWER_SCORE;
     answer.overlap = options->overlap.given ? (double)options->overlap.value : RFX_ANSWER_OVERLAP;
     answer.agnostic = options->agnostic;
+    answer.soft = options->soft;
     answer.classes = options->class_count;
     answer.most_boxes = options->most_boxes;
     answer.text_score = options->score.given ? options->score.value : RFX_ANSWER_TEXT_SCORE;

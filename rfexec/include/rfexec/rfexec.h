@@ -427,6 +427,8 @@ struct rfx_result_file {
     double bins_low, bins_high; /* ends of the histogram */
     double simplify; /* regions in .geojson: polygons have fewer points, at most so many pixels of
                         the map from the exact ones, up to 0.7; 0: they are exact */
+    int soft_nms;    /* boxes, not 0: overlaps lower scores by a Gaussian of sigma 0.5, in place of
+                        dropping boxes; `overlap` is not used */
 };
 
 /* Sets every member to its default. `size`: sizeof *file. */

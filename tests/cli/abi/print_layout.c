@@ -88,6 +88,7 @@ static void print_options(void) {
     MEMBER(rfx_result_file, bins_low);
     MEMBER(rfx_result_file, bins_high);
     MEMBER(rfx_result_file, simplify);
+    MEMBER(rfx_result_file, soft_nms);
     END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);

@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "layers/core/real_math.h"
 #include "rfexec/answers/boxes.h"
 #include "tests/support/test_util.h"
 
@@ -193,6 +194,98 @@ static void random_lists_as_the_naive_loop(void **state) {
         }
     for (int kind = 0; kind < KINDS; kind++) check_list(first, (enum kind)kind, MOST);
     for (int64_t n = 1; n < 70; n++) check_list(first, MIXED, n); /* all shapes of small trees */
+}
+
+/* ---- scores that decay ---- */
+
+static bool has_area_naively(const float *c) {
+    volatile float w = c[2] - c[0], h = c[3] - c[1];
+    volatile float area = w * h;
+    return area > 0 && area < INFINITY;
+}
+
+static int64_t decay_naively(struct rfx_box *list, int64_t n, float score, bool by_label) {
+    int64_t left = 0;
+    for (int64_t i = 0; i < n; i++) { /* boxes without area first: they stay */
+        if (has_area_naively(list[i].corner)) continue;
+        struct rfx_box moved = list[left];
+        list[left++] = list[i];
+        list[i] = moved;
+    }
+    for (; left < n; left++) {
+        int64_t best = left;
+        for (int64_t i = left + 1; i < n; i++)
+            if (by_score(&list[i], &list[best]) < 0) best = i;
+        if (list[best].score <= score) break;
+        struct rfx_box chosen = list[best];
+        list[best] = list[left];
+        list[left] = chosen;
+        for (int64_t i = left + 1; i < n; i++) {
+            if (by_label && list[i].label != chosen.label) continue;
+            double share = (double)pair_overlap(chosen.corner, list[i].corner);
+            if (share > 0)
+                list[i].score = (float)((double)list[i].score * rfx_exp(-(share * share) / 0.5));
+        }
+    }
+    qsort(list, (size_t)left, sizeof *list, by_score);
+    return left;
+}
+
+static void scores_decay_as_in_the_naive_loop(void **state) {
+    (void)state;
+    static struct rfx_box list[MOST], want[MOST];
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_boxes *boxes = make(mem, MOST);
+    bool lowered = false, dropped = false;
+    for (uint64_t seed = 1; seed <= 120; seed++) {
+        struct test_rng rng = test_rng_make(seed);
+        int64_t n = test_rng_int(&rng, 1, seed % 10 == 0 ? 1000 : 70), count;
+        float least = test_rng_float(&rng, 0, 0.6f);
+        bool by_label = seed % 2 == 0;
+        draw_list(&rng, (enum kind)(seed % KINDS), list, n);
+        memcpy(want, list, (size_t)n * sizeof *want);
+        shuffle(&rng, list, n);
+        add_all(boxes, list, n);
+        rfx_boxes_decay(boxes, least, by_label);
+        int64_t left = decay_naively(want, n, least, by_label);
+        const struct rfx_box *got = rfx_boxes_list(boxes, &count);
+        if (count != left)
+            fail_msg("seed %d: %d boxes, wanted %d", (int)seed, (int)count, (int)left);
+        for (int64_t i = 0; i < count; i++)
+            if (memcmp(&got[i], &want[i], sizeof want[i]) != 0)
+                fail_msg("seed %d, box %d: index %d, score %a, wanted %d, %a", (int)seed, (int)i,
+                         (int)got[i].index, (double)got[i].score, (int)want[i].index,
+                         (double)want[i].score);
+        dropped |= count < n;
+        for (int64_t i = 0; i < n && !lowered; i++)
+            lowered = count > 0 && list[i].index == got[count - 1].index &&
+                      list[i].label == got[count - 1].label && list[i].score > got[count - 1].score;
+        rfx_boxes_free(boxes);
+        boxes = make(mem, MOST);
+    }
+    assert_true(lowered && dropped);
+    rfx_boxes_free(boxes);
+    rfx_memory_free(mem);
+}
+
+/* Two boxes of overlap 0.5: 0.8 exp(-0.25 / 0.5) = 0.485224...; the third one overlaps none. */
+static void a_score_by_hand(void **state) {
+    (void)state;
+    const struct rfx_box list[3] = {
+        {{0, 0, 2, 1}, 0.8f, 0, 1}, {{0, 0, 1, 1}, 0.9f, 0, 2}, {{5, 5, 6, 6}, 0.5f, 0, 3}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_boxes *boxes = make(mem, 3);
+    int64_t count;
+    add_all(boxes, list, 3);
+    rfx_boxes_decay(boxes, 0.1f, true);
+    const struct rfx_box *got = rfx_boxes_list(boxes, &count);
+    assert_int_equal(count, 3);
+    assert_int_equal(got[0].index, 2);
+    assert_int_equal(got[1].index, 3);
+    assert_int_equal(got[2].index, 1);
+    assert_true(fabs((double)got[2].score - 0.4852245277701067) < 4e-8);
+    rfx_boxes_free(boxes);
+    rfx_memory_free(mem);
 }
 
 /* A pair is left at the threshold that equals its overlap, and not at the next smaller one: every
@@ -510,6 +603,8 @@ static void failing_allocations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_lists_as_the_naive_loop),
+        cmocka_unit_test(scores_decay_as_in_the_naive_loop),
+        cmocka_unit_test(a_score_by_hand),
         cmocka_unit_test(overlaps_of_pairs_to_the_bit),
         cmocka_unit_test(cases_by_hand),
         cmocka_unit_test(many_boxes),
