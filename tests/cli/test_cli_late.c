@@ -236,6 +236,7 @@ static void test_what_cannot_be_is_refused(void **state) {
         expect(2, command);
     }
     expect_says(2, RUN "-o x.tif", "-o writes them as .npy only");
+    expect_says(2, RUN "-o x.npy --keep maps", "--dump NAME=FILE writes a tensor before them");
     expect_says(3, RUN "--boxes x.json --boxes-of scores", "three dimensions");
     expect_says(2, RUN "--boxes x.json --head yolov8", "yolov8");
     expect_says(5, RUN "--boxes no/such/folder.json", "folder");

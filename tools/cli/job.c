@@ -472,7 +472,8 @@ int rfx_cli_job_open(struct rfx_cli_job *job, const struct rfx_cli_run_options *
         .memory_bytes = options->plan.memory_bytes,
         .split = options->plan.split,
         /* Classes are looked for in a stored vector. */
-        .emit_outputs = !rfx_cli_has_classes(job->graph) || options->model.class_map,
+        .emit_outputs = !rfx_cli_has_classes(job->graph) || options->model.class_map ||
+                        job->graph->late != NULL,
         .no_inplace = options->plan.no_inplace,
         .may_spill = options->plan.spill != NULL,
         .caches = rfx_machine_caches(),

@@ -69,6 +69,20 @@ size_t rfx_cli_late_most(const struct rfx_cli_run_options *options) {
     return answer.most_bytes;
 }
 
+/* Returns the options of the files of the cut tensors: those of --dump alone. */
+static struct rfx_cli_run_options dumps_of(const struct rfx_cli_run_options *options) {
+    struct rfx_cli_run_options dumps = *options;
+    dumps.output.file = NULL;
+    dumps.output.answer = (struct rfx_cli_answer_options){0};
+    return dumps;
+}
+
+static bool keeps_without_file(const struct rfx_cli_run_options *options) {
+    bool any = false;
+    for (int i = 0; i < options->model.kept.n; ++i) any |= options->model.kept.files[i] == NULL;
+    return any;
+}
+
 /* Returns why an option does not go with late nodes; NULL: all do. */
 static const char *misfit(const struct rfx_graph *graph,
                           const struct rfx_cli_run_options *options) {
@@ -78,6 +92,8 @@ static const char *misfit(const struct rfx_graph *graph,
         return "they run on one image, not on a batch";
     if (output->file != NULL && rfx_output_kind_of(output->file) != &rfx_output_npy)
         return "-o writes them as .npy only";
+    if (keeps_without_file(options))
+        return "--dump NAME=FILE writes a tensor before them, where --keep alone does not";
     if (rfx_cli_options_of_files(output))
         return "-o writes their values as they are, without --bits, --range and options of TIFF "
                "and "
@@ -115,10 +131,14 @@ int rfx_cli_late_check(const struct rfx_graph *graph, const struct rfx_cli_run_o
 
 size_t rfx_cli_late_bytes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                           const struct rfx_geo_source *source) {
-    struct rfx_graph results;
+    const struct rfx_cli_run_options dumps = dumps_of(options);
+    struct rfx_graph results, front = *graph;
     size_t sum = rfx_late_cut_bytes(graph), most = rfx_cli_late_most(options);
+    if (most == 0) most = RFX_ANSWER_BYTES;
     if (make_graph(graph, NULL, &results, NULL) != RFX_OK) return SIZE_MAX;
-    size_t files = rfx_cli_outputs_bytes(&results, options, source);
+    front.late = NULL; /* its outputs as those of any network */
+    size_t files = rfx_cli_outputs_bytes(&results, options, source) +
+                   rfx_cli_outputs_bytes(&front, &dumps, source);
     free_graph(graph->mem, &results);
     if (!rfx_checked_add_size(sum, most, &sum) || !rfx_checked_add_size(sum, files, &sum))
         return SIZE_MAX;
@@ -139,15 +159,13 @@ enum rfx_status rfx_late_results_open(struct rfx_late_results *results,
                                       const struct rfx_graph *graph,
                                       const struct rfx_cli_run_options *options,
                                       const struct rfx_geo_source *source, struct rfx_error *err) {
-    struct rfx_cli_run_options dumps = *options;
+    const struct rfx_cli_run_options dumps = dumps_of(options);
     *results = (struct rfx_late_results){.of = graph};
     enum rfx_status status = try_file(graph->mem, options->output.file, err);
     if (status == RFX_OK) status = try_file(graph->mem, options->output.answer.boxes, err);
     if (status == RFX_OK)
         status =
             rfx_late_run_create(graph, graph->mem, rfx_cli_late_most(options), &results->run, err);
-    dumps.output.file = NULL;
-    dumps.output.answer = (struct rfx_cli_answer_options){0};
     if (status == RFX_OK)
         status = rfx_cli_outputs_open(graph->mem, graph, &dumps, source, &results->front, err);
     return status;

@@ -15,8 +15,8 @@
 RFX_NODISCARD int rfx_cli_late_check(const struct rfx_graph *graph,
                                      const struct rfx_cli_run_options *options);
 
-/* Returns the bytes of a run beside its plan: the cut tensors, the allowance for the late nodes,
- * and the files. SIZE_MAX: there is no memory to find out. */
+/* Returns the bytes of a run beside its plan: the cut tensors, the allowance for the late nodes (8
+ * MiB where there is no limit), and the files. SIZE_MAX: there is no memory to find out. */
 size_t rfx_cli_late_bytes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                           const struct rfx_geo_source *source);
 
