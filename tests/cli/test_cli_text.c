@@ -131,6 +131,8 @@ static void test_endings_and_lists(void **state) {
     assert_same_files("turned.csv", "turned.boxes.csv");
     expect(0, TURNED "--boxes turned.coco.json");
     expect(0, TURNED "--boxes turned.geojson");
+    expect(3, TURNED "--boxes soft.json --soft-nms");
+    assert_non_null(strstr(err_text, "boxes with an angle are dropped"));
     json_t *boxes = json_load_file("turned.json", 0, NULL);
     json_t *coco = json_load_file("turned.coco.json", 0, NULL);
     json_t *geojson = json_load_file("turned.geojson", 0, NULL);

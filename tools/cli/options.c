@@ -4,6 +4,7 @@
 #endif
 #include "tools/cli/options.h"
 
+#include <assert.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -429,8 +430,10 @@ static bool check_options(const struct rfx_cli_words *words, char *why, size_t w
     const struct rfx_cli_option *row;
     const char *value;
     char item[NAME];
-    for (int k = 0; (row = rfx_cli_option_at(command, k, NULL)) != NULL; ++k)
+    for (int k = 0; (row = rfx_cli_option_at(command, k, NULL)) != NULL; ++k) {
+        assert(k < RFX_CLI_MAX_OPTIONS);
         if (words->given[k] != NULL && !check_row(words, row, why, why_size)) return false;
+    }
     if (command->needs != NULL && !any_given(words, command->needs, item, &value)) {
         (void)snprintf(why, why_size, "%s needs ", command->name);
         append_choice(why, why_size, command->needs, ' ', true);

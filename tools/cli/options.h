@@ -108,7 +108,7 @@ struct rfx_cli_command;
 /* Limits: positional arguments of most commands, files that rfexec merge takes, and tensors of
  * --keep and --dump. */
 enum { RFX_CLI_MAX_ARGS = 16, RFX_CLI_MAX_PARTS = 1024, RFX_CLI_MAX_KEPT = 16 };
-enum { RFX_CLI_MAX_OPTIONS = 96 }; /* options of one command */
+enum { RFX_CLI_MAX_OPTIONS = 128 }; /* options of one command */
 
 /* The parsed command line: arguments, all words, and the text of each option. */
 struct rfx_cli_words {
