@@ -129,8 +129,8 @@ def tail_of(model, cuts):
             elif name in held:
                 seen.add(name)
                 tensors.append(held[name])
-            elif name not in made:
-                reached.add(name)
+            elif name not in made:  # the image, or a name inside a branch
+                reached.update(value.name for value in graph.input if value.name == name)
             elif not any(output in seen for output in made[name].output):
                 seen.update(made[name].output)
                 stack.append((name, True))
