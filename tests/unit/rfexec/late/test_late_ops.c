@@ -31,6 +31,7 @@ static const struct example examples[] = {
     {"Reshape", "", "f[0]|l[2] -1 1", "f[0,1]", NULL},
     {"Reshape", "", "f[2,3] 1 2 3 4 5 6|l[3] 0 1 3", "f[2,1,3] 1 2 3 4 5 6", NULL},
     {"Reshape", "allowzero=1", "f[0,3]|l[2] 0 5", "f[0,5]", NULL},
+    {"Reshape", "allowzero=1", "f[2,0]|l[2] 0 3", "f[0,3]", NULL},
     {"Reshape", "", "l[] 7|l[1] 1", "l[1] 7", NULL},
     {"Reshape", "", "f[3] 1 2 3|l[1] 2", NULL, "3 cannot become 2"},
     {"Reshape", "", "f[3] 1 2 3|l[2] -1 -1", NULL, "a new dimension of -1"},
@@ -64,6 +65,7 @@ static const struct example examples[] = {
     {"Slice", "", "l[4] 1 2 3 4|l[1] -1|l[1] -9223372036854775807|l[1] 0|l[1] -1", "l[4] 4 3 2 1",
      NULL},
     {"Slice", "", "l[4] 1 2 3 4|l[1] 3|l[1] 0|l[1] 0|l[1] -2", "l[2] 4 2", NULL},
+    {"Slice", "", "l[3] 1 2 3|l[1] -9|l[1] -10|l[1] 0|l[1] -1", "l[1] 1", NULL},
     {"Slice", "", "l[0]|l[1] 0|l[1] 300|l[1] 0|l[1] 1", "l[0]", NULL},
     {"Slice", "", "l[0]|l[1] -1|l[1] -5|l[1] 0|l[1] -1", "l[0]", NULL},
     {"Slice", "", "f[2,3] 1 2 3 4 5 6|l[1] 1|l[1] 2|l[1] -1", "f[2,1] 2 5", NULL},
@@ -196,6 +198,12 @@ static const struct example examples[] = {
      "l[3,3] 0 0 0 0 0 1 0 0 2", NULL},
     /* equal scores: the first is first; as many as allowed */
     {"NonMaxSuppression", "", "f[1,3,4] 0 0 1 1 2 2 3 3 4 4 5 5|f[1,1,3] 0.5 0.5 0.5|l[] 2|f[] 0.5",
+     "l[2,3] 0 0 0 0 0 1", NULL},
+    /* as many as allowed of each class */
+    {"NonMaxSuppression", "", "f[1,2,4] 0 0 1 1 2 2 3 3|f[1,2,2] 0.5 0.6 0.7 0.4|l[] 1|f[] 0.5",
+     "l[2,3] 0 0 1 0 1 0", NULL},
+    /* half of the first box: the overlap is the threshold, and not above it */
+    {"NonMaxSuppression", "", "f[1,2,4] 0 0 2 2 0 0 2 1|f[1,1,2] 0.9 0.8|l[] 9|f[] 0.5",
      "l[2,3] 0 0 0 0 0 1", NULL},
     /* the order is batch, class, score; a score has to be above the threshold */
     {"NonMaxSuppression", "",

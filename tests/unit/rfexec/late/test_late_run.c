@@ -142,6 +142,45 @@ static void a_limit_is_kept(void **state) {
     rfx_late_run_free(run);
 }
 
+/* What only the branch that is not taken reads is freed with the If. */
+static void memory_of_the_other_branch_is_freed(void **state) {
+    (void)state;
+    static int64_t values[MANY];
+    struct rfx_late_run *run = NULL;
+    struct rfx_error err = {""};
+    struct rfx_late_block *branches[2];
+    int many = constant(RFX_TYPE_INT64, MANY, values), one = constant(RFX_TYPE_INT64, 1, &two);
+    int read_there = add(&late->block, "Identity", many, -1);
+    for (int b = 0; b < 2; b++) {
+        branches[b] = rfx_late_add_branch(late, 1);
+        assert_non_null(branches[b]);
+        branches[b]->out[0] = add(branches[b], "Identity", b == 0 ? read_there : one, -1);
+    }
+    int y = add(&late->block, "If", constant(RFX_TYPE_BOOL, 1, &no), -1);
+    for (int b = 0; b < 2; b++) late->block.nodes[late->block.n - 1].branches[b] = branches[b];
+    output("y", y);
+    output("z", add(&late->block, "Add", many, one));
+    assert_int_equal(run_with(0, &run, &err), RFX_OK);
+    assert_int_equal(rfx_late_run_high_water_bytes(run), (MANY + 2) * sizeof(int64_t));
+    rfx_late_run_free(run);
+}
+
+/* Memory is taken over from an operand only if nobody reads it later. */
+static void a_value_stays_for_later_readers(void **state) {
+    (void)state;
+    static const int64_t sums[] = {3, 4, 5};
+    struct rfx_late_run *run = NULL;
+    struct rfx_error err = {""};
+    int number = constant(RFX_TYPE_INT64, 1, &two);
+    int x = add(&late->block, "Identity", constant(RFX_TYPE_INT64, 3, three), -1);
+    output("a", add(&late->block, "Identity", x, -1));
+    output("b", add(&late->block, "Add", x, number));
+    assert_int_equal(run_with(0, &run, &err), RFX_OK);
+    assert_memory_equal(rfx_late_run_output(run, 0)->data, three, sizeof three);
+    assert_memory_equal(rfx_late_run_output(run, 1)->data, sums, sizeof sums);
+    rfx_late_run_free(run);
+}
+
 /* Working memory of NonMaxSuppression counts too. */
 static void suppression_is_limited(void **state) {
     (void)state;
@@ -287,6 +326,8 @@ int main(void) {
         TEST(a_condition_is_one_boolean),
         TEST(memory_is_freed_behind_the_last_reader),
         TEST(a_limit_is_kept),
+        TEST(memory_of_the_other_branch_is_freed),
+        TEST(a_value_stays_for_later_readers),
         TEST(suppression_is_limited),
         TEST(a_stop_is_obeyed),
         TEST(memory_may_run_out),
