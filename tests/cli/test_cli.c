@@ -130,7 +130,7 @@ static void test_refused(void **state) {
     expect_says(3, "run mobilenet_v2 cli_broken.npy", "cli_broken.npy");
     expect_says(2, "run mobilenet_v2 synthetic:64", "synthetic");
     expect_says(3, "export no_such_net -o cli_no.onnx", "no_such_net");
-    expect_says(3, "export resnet5 -o cli_no.onnx", "did you mean 'resnet50'?");
+    expect_says(3, "export resnet5 -o cli_no.onnx", "did you mean 'resnet50' or 'resnet50:int8'?");
 }
 
 static void test_run_json(void **state) {
