@@ -6,6 +6,7 @@
 
 #include "layers/core/printable.h"
 #include "layers/graph/op.h"
+#include "rfexec/late/late.h"
 #include "rfexec/onnx/import/onnx_survey.h"
 #include "tiler/plan/splits.h"
 #include "tiler/search/partition.h"
@@ -193,11 +194,14 @@ static void print_text(const struct check *c) {
     for (int k = 0; k < graph->n_outputs; ++k) {
         const struct rfx_shape output = rfx_output_shape(graph, k);
         enum rfx_type type = graph->outputs[k].stored.type;
-        printf("output     %s %s%s%s\n", graph->outputs[k].name, rfx_human_shape(&output, shape),
+        printf("%-10s %s %s%s%s\n", graph->late != NULL ? "cut at" : "output",
+               graph->outputs[k].name, rfx_human_shape(&output, shape),
                type == RFX_TYPE_FLOAT32 ? "" : " ",
                type == RFX_TYPE_FLOAT32 ? "" : rfx_type_name(type));
     }
-    if (graph->late != NULL) rfx_report_late_text(graph);
+    for (size_t k = 0; graph->late != NULL && k < graph->late->n_outputs; ++k)
+        printf("output     %s, of a size that depends on data\n", graph->late->outputs[k].name);
+    rfx_report_late_text(graph);
     print_streams(c);
 }
 
