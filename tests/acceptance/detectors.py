@@ -10,8 +10,8 @@ For each network of tools/scripts/export_detectors.py and each size:
    Ultralytics' own suppression of boxes with an angle; of others with --soft-nms too;
 3. the tensor agrees with ONNX Runtime within 1e-2 of its largest magnitude;
 4. the file of boxes has the same bytes under every plan (untiled, bands, tiles, the least memory that
-   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged (networks with
-   attention over the whole map have no parts);
+   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged (yolo11n and
+   yolov10n have no parts: their attention is computed with whole tensors);
 5. key points of -pose networks are those of the tensor, as the boxes in 2;
 6. masks of -seg networks, in all three forms, are those of tests/oracle/mask_cases.py on the tensors of
    the same run, and Ultralytics' process_mask has other pixels only where the value that is compared
@@ -57,7 +57,7 @@ FACES = (("yunet_n_dynamic.onnx", "yunet", ("0.01", "0.05"), "640x640,320x480,22
 LARGE = (("yolo11n", 8000, 8000, 256, False), ("yolo12n", 8000, 8000, 416, False), ("yolo12n", 8000, 8000, 256, True),
          ("yolov8n", 16384, 16384, 96, False))
 OBB = "yolov8-obb"
-WITHOUT_ATTENTION = ("yolov5nu", "yolov8n", "yolov8n-obb")
+IN_PARTS = ("yolov5nu", "yolov8n", "yolo12n", "yolov8n-obb")
 MIB = 1 << 20
 
 
@@ -143,7 +143,7 @@ def compare(program, model, head, image, size, work):
     if least is None:
         return say(False, name, f"no least budget in: {words[:300]}")
     good = same_plans(program, model, image, name, first, other, [*PLANS[1:], least], *asked) and good
-    if model.stem not in WITHOUT_ATTENTION:
+    if model.stem not in IN_PARTS:
         return good
     return same_parts(program, model, image, name, first, work, (), asked) and good
 
