@@ -299,6 +299,9 @@ static const char *wrong(const struct way *way, const struct answer *wanted,
     const char *wanted_path = wanted_page(way);
     bool page = is_page_there(wanted_path);
     int left = remove_left(way);
+    if (ended->code == 0 && !same)
+        fprintf(stderr, "file %s, report %s\nnot %s\n", same_file ? "as wanted" : "another",
+                a.report == NULL ? "none" : a.report, wanted->report);
     free_answer(&a);
     if (ended->code == 0) {
         if (!same) return "done, with another result";
