@@ -111,8 +111,9 @@ static bool count_in(struct rfx_late_call *call, size_t bytes) {
     if (!rfx_checked_add_size(run->held, bytes, &sum)) sum = SIZE_MAX;
     if (run->most > 0 && sum > run->most) {
         rfx_late_refuse(call, RFX_STATUS_BUDGET_IMPOSSIBLE,
-                        "%zu bytes are needed beside the cut tensors, %zu are allowed", sum,
-                        run->most);
+                        "%zu bytes are needed beside the cut tensors, %zu are allowed "
+                        "(--answer-memory)",
+                        sum, run->most);
         return false;
     }
     run->held = sum;

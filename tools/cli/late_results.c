@@ -63,10 +63,14 @@ static enum rfx_status make_graph(const struct rfx_graph *front, const struct rf
     return RFX_OK;
 }
 
-size_t rfx_cli_late_most(const struct rfx_cli_run_options *options) {
+size_t rfx_cli_late_most(const struct rfx_graph *graph, const struct rfx_cli_run_options *options) {
     struct rfx_answer_options answer = {.most_bytes = options->output.answer.memory_bytes};
+    bool chosen = answer.most_bytes > 0;
     rfx_answer_limit(&answer, options->plan.memory_bytes > 0);
-    return answer.most_bytes;
+    if (chosen || answer.most_bytes == 0) return answer.most_bytes;
+    size_t sum; /* the first late nodes often make a tensor as large as a cut tensor */
+    return rfx_checked_add_size(answer.most_bytes, rfx_late_cut_bytes(graph), &sum) ? sum
+                                                                                    : SIZE_MAX;
 }
 
 /* Returns the options of the files of the cut tensors: those of --dump alone. */
@@ -133,7 +137,7 @@ size_t rfx_cli_late_bytes(const struct rfx_graph *graph, const struct rfx_cli_ru
                           const struct rfx_geo_source *source) {
     const struct rfx_cli_run_options dumps = dumps_of(options);
     struct rfx_graph results, front = *graph;
-    size_t sum = rfx_late_cut_bytes(graph), most = rfx_cli_late_most(options);
+    size_t sum = rfx_late_cut_bytes(graph), most = rfx_cli_late_most(graph, options);
     if (most == 0) most = RFX_ANSWER_BYTES;
     if (make_graph(graph, NULL, &results, NULL) != RFX_OK) return SIZE_MAX;
     front.late = NULL; /* its outputs as those of any network */
@@ -164,8 +168,8 @@ enum rfx_status rfx_late_results_open(struct rfx_late_results *results,
     enum rfx_status status = try_file(graph->mem, options->output.file, err);
     if (status == RFX_OK) status = try_file(graph->mem, options->output.answer.boxes, err);
     if (status == RFX_OK)
-        status =
-            rfx_late_run_create(graph, graph->mem, rfx_cli_late_most(options), &results->run, err);
+        status = rfx_late_run_create(graph, graph->mem, rfx_cli_late_most(graph, options),
+                                     &results->run, err);
     if (status == RFX_OK)
         status = rfx_cli_outputs_open(graph->mem, graph, &dumps, source, &results->front, err);
     return status;
