@@ -68,9 +68,11 @@ size_t rfx_cli_late_most(const struct rfx_graph *graph, const struct rfx_cli_run
     bool chosen = answer.most_bytes > 0;
     rfx_answer_limit(&answer, options->plan.memory_bytes > 0);
     if (chosen || answer.most_bytes == 0) return answer.most_bytes;
-    size_t sum; /* the first late nodes often make a tensor as large as a cut tensor */
-    return rfx_checked_add_size(answer.most_bytes, rfx_late_cut_bytes(graph), &sum) ? sum
-                                                                                    : SIZE_MAX;
+    /* The first late nodes make tensors as large as the cut tensors, and indices of what they find.
+     */
+    size_t sum = answer.most_bytes, cut = rfx_late_cut_bytes(graph);
+    bool fits = rfx_checked_add_size(sum, cut, &sum) && rfx_checked_add_size(sum, cut, &sum);
+    return fits ? sum : SIZE_MAX;
 }
 
 /* Returns the options of the files of the cut tensors: those of --dump alone. */
