@@ -21,8 +21,7 @@ size_t rfx_cli_late_bytes(const struct rfx_graph *graph, const struct rfx_cli_ru
                           const struct rfx_geo_source *source);
 
 /* Returns the bytes that late nodes may take at a time: --answer-memory; without it, 8 MiB and
- * twice the size of the cut tensors if there
- * is a budget; else 0, which is no limit. */
+ * twice the size of the cut tensors if there is a budget; else 0, which is no limit. */
 size_t rfx_cli_late_most(const struct rfx_graph *graph, const struct rfx_cli_run_options *options);
 
 struct rfx_late_results {
