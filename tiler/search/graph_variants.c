@@ -317,14 +317,20 @@ static bool may_be_slower(const struct rfx_plan *grouped, const struct rfx_plan_
     return in_parts || request->memory_bytes != 0;
 }
 
-/* Plans the graph without groups as well, and keeps the better of the two plans. */
-static void compare_with_plain(const struct rfx_graph *graph,
-                               const struct rfx_plan_request *request,
-                               const struct rfx_known_time *known, struct answers *a,
-                               struct rfx_error *err) {
+/* Plans the graph without groups as well, and keeps the better of the two plans. OUT_OF_MEMORY: the
+ * choice must not depend on the memory that is left. */
+static enum rfx_status compare_with_plain(const struct rfx_graph *graph,
+                                          const struct rfx_plan_request *request,
+                                          const struct rfx_known_time *known, struct answers *a,
+                                          struct rfx_error *err) {
     struct rfx_error why = {{0}};
     a->plain_status = rfx_search_plan(graph, request, known, &a->plain, &a->plain_smallest, &why);
     bool grouped_is_better;
+    if (a->plain_status == RFX_STATUS_OUT_OF_MEMORY) {
+        keep_grouped(a);
+        if (err != NULL) *err = why;
+        return a->plain_status;
+    }
     if (a->plan != NULL)
         grouped_is_better = a->plain == NULL || a->plan->cost <= a->plain->cost;
     else
@@ -332,10 +338,11 @@ static void compare_with_plain(const struct rfx_graph *graph,
                             a->smallest->peak_bytes < a->plain_smallest->peak_bytes;
     if (grouped_is_better) {
         keep_grouped(a);
-        return;
+        return RFX_OK;
     }
     keep_plain(a);
     if (err != NULL) *err = why;
+    return RFX_OK;
 }
 
 /* Makes a plan with the same stages for another variant of the graph. */
@@ -552,16 +559,16 @@ static enum rfx_status plan_grouped(const struct rfx_graph *graph,
     }
     if (request->groups != NULL || request->n_keepers != 0)
         return rfx_memory_check_stop(graph->mem, err);
+    enum rfx_status status = RFX_OK;
     if (a->plan == NULL) {
-        compare_with_plain(graph, request, NULL, a, err);
+        status = compare_with_plain(graph, request, NULL, a, err);
     } else if (may_be_slower(a->plan, request)) {
         /* the time with all groups: rows per stage are still to be chosen for the plain graph */
         struct rfx_known_time known = {a->plan->cost, a->plan->cost_untiled};
-        enum rfx_status status = RFX_OK;
         if (request->memory_bytes != 0) status = drop_groups_of_plan(graph, request, &a->plan, err);
-        if (status != RFX_OK) return status;
-        compare_with_plain(graph, request, &known, a, err);
+        if (status == RFX_OK) status = compare_with_plain(graph, request, &known, a, err);
     }
+    if (status != RFX_OK) return status;
     return rfx_memory_check_stop(graph->mem, err); /* one of the two plans may be missing */
 }
 
