@@ -212,7 +212,9 @@ static void forget_measures(json_t *value) {
     size_t i;
     json_array_foreach(value, i, member) forget_measures(member);
     json_object_foreach_safe(value, next, key, member) {
-        bool measured = strstr(key, "seconds") != NULL || strstr(key, "peak_rss") != NULL;
+        /* the reserve of a plan has the bytes of the process before it, where they are many */
+        bool measured = strstr(key, "seconds") != NULL || strstr(key, "peak_rss") != NULL ||
+                        strcmp(key, "reserve") == 0 || strcmp(key, "peak_bytes") == 0;
         if (measured)
             assert_int_equal(json_object_set_new(value, key, json_true()), 0);
         else
