@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/heap_sort.h"
 
 __extension__ typedef __int128 wide;
 
@@ -98,63 +99,25 @@ void rfx_areas_edge(struct rfx_areas *areas, const int64_t from[2], const int64_
     area->end = (int32_t)rfx_max_i64(area->end, edge.end);
 }
 
-/* Sorts by heap sort, which needs no memory. `before` compares places of the list. */
-struct sort {
-    void *list;
-    bool (*before)(const struct sort *sort, size_t a, size_t b);
-    void (*swap)(const struct sort *sort, size_t a, size_t b);
-    const struct area *areas; /* of an order */
-};
-
-static void sift(const struct sort *sort, size_t root, size_t n) {
-    for (size_t child; (child = 2 * root + 1) < n; root = child) {
-        if (child + 1 < n && sort->before(sort, child, child + 1)) child++;
-        if (!sort->before(sort, root, child)) return;
-        sort->swap(sort, root, child);
-    }
+static bool has_earlier_row(const void *context, const void *a, const void *b) {
+    (void)context;
+    return ((const struct edge *)a)->row < ((const struct edge *)b)->row;
 }
 
-static void run_sort(const struct sort *sort, size_t n) {
-    bool sorted = true;
-    for (size_t i = 1; i < n && sorted; i++) sorted = !sort->before(sort, i, i - 1);
-    if (sorted) return;
-    for (size_t i = n / 2; i-- > 0;) sift(sort, i, n);
-    for (size_t end = n; end-- > 1;) {
-        sort->swap(sort, 0, end);
-        sift(sort, 0, end);
-    }
+static bool has_earlier_column(const void *context, const void *a, const void *b) {
+    (void)context;
+    return ((const struct edge *)a)->column < ((const struct edge *)b)->column;
 }
 
-static bool row_before(const struct sort *sort, size_t a, size_t b) {
-    const struct edge *edges = sort->list;
-    return edges[a].row < edges[b].row;
+/* Compares numbers of areas. */
+static bool begins_earlier(const void *items, const void *a, const void *b) {
+    const struct area *areas = items;
+    return areas[*(const int32_t *)a].row < areas[*(const int32_t *)b].row;
 }
 
-static bool column_before(const struct sort *sort, size_t a, size_t b) {
-    const struct edge *edges = sort->list;
-    return edges[a].column < edges[b].column;
-}
-
-static void swap_edges(const struct sort *sort, size_t a, size_t b) {
-    struct edge *edges = sort->list, edge = edges[a];
-    edges[a] = edges[b];
-    edges[b] = edge;
-}
-
-static bool area_before(const struct sort *sort, size_t a, size_t b) {
-    const int32_t *order = sort->list;
-    return sort->areas[order[a]].row < sort->areas[order[b]].row;
-}
-
-static void swap_numbers(const struct sort *sort, size_t a, size_t b) {
-    int32_t *numbers = sort->list, number = numbers[a];
-    numbers[a] = numbers[b];
-    numbers[b] = number;
-}
-
-static bool number_before(const struct sort *sort, size_t a, size_t b) {
-    const int32_t *numbers = sort->list;
-    return numbers[a] < numbers[b];
+static bool is_smaller(const void *context, const void *a, const void *b) {
+    (void)context;
+    return *(const int32_t *)a < *(const int32_t *)b;
 }
 
 /* Counts how many areas overlap in rows at most. */
@@ -163,8 +126,7 @@ static enum rfx_status find_most_at_once(struct rfx_areas *areas, struct rfx_err
     int32_t *ends = rfx_memory_alloc(areas->mem, bytes);
     if (ends == NULL) return rfx_memory_fail(areas->mem, "areas", bytes, err);
     for (size_t i = 0; i < n; i++) ends[i] = areas->items[areas->order[i]].end;
-    const struct sort sort = {ends, number_before, swap_numbers, NULL};
-    run_sort(&sort, n);
+    rfx_heap_sort(ends, (int64_t)n, sizeof *ends, is_smaller, NULL);
     for (size_t i = 0; i < n; i++) {
         while (ends[over] <= areas->items[areas->order[i]].row) over++;
         areas->most_at_once = rfx_max_i64(areas->most_at_once, (int64_t)(i + 1 - over));
@@ -177,13 +139,13 @@ enum rfx_status rfx_areas_end(struct rfx_areas *areas, struct rfx_error *err) {
     size_t spans = areas->n_edges / 2;
     for (size_t k = 0; k < areas->n; k++) {
         struct area *area = &areas->items[k];
-        const struct sort sort = {areas->edges + area->from, row_before, swap_edges, NULL};
-        run_sort(&sort, area->to - area->from);
+        rfx_heap_sort(areas->edges + area->from, (int64_t)(area->to - area->from),
+                      sizeof *areas->edges, has_earlier_row, NULL);
         area->passed = area->next = area->from;
         if (area->from < area->to) areas->order[areas->n_order++] = (int32_t)k;
     }
-    const struct sort sort = {areas->order, area_before, swap_numbers, areas->items};
-    run_sort(&sort, areas->n_order);
+    rfx_heap_sort(areas->order, (int64_t)areas->n_order, sizeof *areas->order, begins_earlier,
+                  areas->items);
     enum rfx_status status = find_most_at_once(areas, err);
     if (status != RFX_OK) return status;
     areas->spans = rfx_memory_alloc(areas->mem, spans * sizeof *areas->spans);
@@ -225,10 +187,9 @@ static int64_t find_spans(struct rfx_areas *areas, int32_t k, int64_t n) {
     find_edges(areas, area);
     struct edge *edges = areas->edges + area->passed;
     size_t count = area->next - area->passed;
-    const struct sort sort = {edges, column_before, swap_edges, NULL};
     assert(count % 2 == 0); /* rings are closed */
     for (size_t i = 0; i < count; i++) step_edge(&edges[i], areas->w);
-    run_sort(&sort, count);
+    rfx_heap_sort(edges, (int64_t)count, sizeof *edges, has_earlier_column, NULL);
     for (size_t i = 0; i < count; i += 2)
         if (edges[i].column < edges[i + 1].column)
             areas->spans[n++] = (struct rfx_area_span){k, edges[i].column, edges[i + 1].column};

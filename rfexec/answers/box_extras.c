@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/heap_sort.h"
 
 struct key {
     int64_t index; /* of the candidate */
@@ -72,24 +73,13 @@ void rfx_box_extras_add(struct rfx_box_extras *store, int64_t index, const float
     store->count++;
 }
 
-/* Moves `key` from place `at` of a heap down to its place. Parents come after their children. */
-static void sift_down(struct key *heap, int64_t n, int64_t at, struct key key) {
-    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && heap[child + 1].index > heap[child].index) child++;
-        if (key.index >= heap[child].index) break;
-        heap[at] = heap[child];
-    }
-    heap[at] = key;
+static bool has_smaller_index(const void *context, const void *a, const void *b) {
+    (void)context;
+    return ((const struct key *)a)->index < ((const struct key *)b)->index;
 }
 
 void rfx_box_extras_sort(struct rfx_box_extras *store) {
-    struct key *list = store->keys;
-    for (int64_t i = store->count / 2 - 1; i >= 0; i--) sift_down(list, store->count, i, list[i]);
-    for (int64_t last = store->count - 1; last > 0; last--) {
-        struct key moved = list[last];
-        list[last] = list[0];
-        sift_down(list, last, 0, moved);
-    }
+    rfx_heap_sort(store->keys, store->count, sizeof *store->keys, has_smaller_index, NULL);
 }
 
 const float *rfx_box_extras_find(const struct rfx_box_extras *store, int64_t index) {

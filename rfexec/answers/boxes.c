@@ -18,6 +18,7 @@
 #include <math.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/heap_sort.h"
 #include "layers/core/real_math.h"
 
 enum { LEAF = 16 /* slots of a leaf at most */ };
@@ -91,13 +92,23 @@ size_t rfx_boxes_bytes(int64_t most) {
     return sum;
 }
 
+enum rfx_status rfx_boxes_refuse_most(int64_t most, struct rfx_error *err) {
+    return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                    "boxes: a list of %lld candidates is not possible: 0 to %lld are",
+                    (long long)most, (long long)RFX_BOXES_MOST);
+}
+
+enum rfx_status rfx_boxes_refuse_more(int64_t most, struct rfx_error *err) {
+    return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                    "boxes: there are more than %lld candidates, which is the largest number to "
+                    "hold: raise that number or the score threshold",
+                    (long long)most);
+}
+
 enum rfx_status rfx_boxes_create(struct rfx_memory *mem, int64_t most, struct rfx_boxes **out,
                                  struct rfx_error *err) {
     size_t bytes[5], all = rfx_boxes_bytes(most);
-    if (!array_bytes(most, bytes) || all == SIZE_MAX)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "boxes: a list of %lld candidates is not possible: 0 to %lld are",
-                        (long long)most, (long long)RFX_BOXES_MOST);
+    if (!array_bytes(most, bytes) || all == SIZE_MAX) return rfx_boxes_refuse_most(most, err);
     struct rfx_boxes *boxes = rfx_memory_calloc(mem, 1, sizeof *boxes);
     if (boxes == NULL) return rfx_memory_fail(mem, "boxes", all, err);
     boxes->mem = mem;
@@ -128,11 +139,7 @@ void rfx_boxes_free(struct rfx_boxes *boxes) {
 
 enum rfx_status rfx_boxes_add(struct rfx_boxes *boxes, const struct rfx_box *box,
                               struct rfx_error *err) {
-    if (boxes->count == boxes->most)
-        return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
-                        "boxes: there are more than %lld candidates, which is the largest number "
-                        "to hold: raise that number or the score threshold",
-                        (long long)boxes->most);
+    if (boxes->count == boxes->most) return rfx_boxes_refuse_more(boxes->most, err);
     boxes->list[boxes->count++] = *box;
     return RFX_OK;
 }
@@ -153,25 +160,12 @@ static bool comes_before(const struct rfx_box *a, const struct rfx_box *b, bool 
     return a->label < b->label;
 }
 
-/* Moves `box` from place `at` of a heap down to its place. Parents come after their children. */
-static void sift_down(struct rfx_box *heap, int64_t n, int64_t at, struct rfx_box box,
-                      bool labels_first) {
-    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && comes_before(&heap[child], &heap[child + 1], labels_first)) child++;
-        if (!comes_before(&box, &heap[child], labels_first)) break;
-        heap[at] = heap[child];
-    }
-    heap[at] = box;
+static bool comes_first(const void *labels_first, const void *a, const void *b) {
+    return comes_before(a, b, *(const bool *)labels_first);
 }
 
-/* Heap sort: needs no memory, unlike qsort of the C library. */
 static void sort(struct rfx_box *list, int64_t n, bool labels_first) {
-    for (int64_t i = n / 2 - 1; i >= 0; i--) sift_down(list, n, i, list[i], labels_first);
-    for (int64_t last = n - 1; last > 0; last--) {
-        struct rfx_box moved = list[last];
-        list[last] = list[0];
-        sift_down(list, last, 0, moved, labels_first);
-    }
+    rfx_heap_sort(list, n, sizeof *list, comes_first, &labels_first);
 }
 
 void rfx_boxes_sort(struct rfx_boxes *boxes) {

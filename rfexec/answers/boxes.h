@@ -47,6 +47,11 @@ size_t rfx_boxes_bytes(int64_t most);
 RFX_NODISCARD enum rfx_status rfx_boxes_create(struct rfx_memory *mem, int64_t most,
                                                struct rfx_boxes **out, struct rfx_error *err);
 
+/* Return the errors of lists of candidates, also of oriented_boxes.h: INVALID_ARGUMENT, `most` is
+ * out of range; BUDGET_IMPOSSIBLE, the list is full. */
+enum rfx_status rfx_boxes_refuse_most(int64_t most, struct rfx_error *err);
+enum rfx_status rfx_boxes_refuse_more(int64_t most, struct rfx_error *err);
+
 /* Adds a candidate. BUDGET_IMPOSSIBLE, with the number: the list is full. */
 RFX_NODISCARD enum rfx_status rfx_boxes_add(struct rfx_boxes *boxes, const struct rfx_box *box,
                                             struct rfx_error *err);

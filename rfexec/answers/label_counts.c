@@ -3,6 +3,8 @@
 
 #include <stdbool.h>
 
+#include "layers/core/heap_sort.h"
+
 struct rfx_label_counts {
     struct rfx_memory *mem;
     int64_t n, most;
@@ -60,33 +62,17 @@ enum rfx_status rfx_label_counts_add(struct rfx_label_counts *counts, const int6
     return status;
 }
 
-/* Moves the item at `root` down until no child has a larger label. */
-static void sift(struct rfx_label_count *heap, int64_t root, int64_t n) {
-    struct rfx_label_count item = heap[root];
-    for (int64_t child; (child = 2 * root + 1) < n; root = child) {
-        if (child + 1 < n && heap[child + 1].label > heap[child].label) child++;
-        if (heap[child].label <= item.label) break;
-        heap[root] = heap[child];
-    }
-    heap[root] = item;
-}
-
-/* Heap sort: needs no memory, unlike qsort of the C library. */
-static void sort(struct rfx_label_count *list, int64_t n) {
-    for (int64_t i = n / 2; i-- > 0;) sift(list, i, n);
-    for (int64_t end = n; end-- > 1;) {
-        struct rfx_label_count largest = list[0];
-        list[0] = list[end];
-        list[end] = largest;
-        sift(list, 0, end);
-    }
+static bool has_smaller_label(const void *context, const void *a, const void *b) {
+    (void)context;
+    return ((const struct rfx_label_count *)a)->label < ((const struct rfx_label_count *)b)->label;
 }
 
 const struct rfx_label_count *rfx_label_counts_list(struct rfx_label_counts *counts, int64_t *n) {
     int64_t kept = 0;
     for (int64_t i = 0; !counts->listed && i < 2 * counts->most; i++)
         if (counts->places[i].pixels > 0) counts->places[kept++] = counts->places[i];
-    if (!counts->listed) sort(counts->places, kept);
+    if (!counts->listed)
+        rfx_heap_sort(counts->places, kept, sizeof *counts->places, has_smaller_label, NULL);
     counts->listed = true;
     *n = counts->n;
     return counts->places;

@@ -26,6 +26,7 @@
 #include <math.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/heap_sort.h"
 #include "layers/core/real_math.h"
 #include "layers/kernels/generic/vector_math.h"
 
@@ -69,7 +70,7 @@ static struct tree tree_of(int64_t begin, int64_t n) {
 }
 
 static bool array_bytes(int64_t most, size_t bytes[ARRAYS]) {
-    if (most < 0 || most > INT32_MAX) return false;
+    if (most < 0 || most > RFX_BOXES_MOST) return false;
     size_t n = (size_t)most, nodes = (size_t)2 << tree_of(0, most).depth;
     return rfx_checked_mul_size(n, sizeof(struct rfx_oriented_box), &bytes[0]) &&
            rfx_checked_mul_size(n, sizeof(struct shape), &bytes[1]) &&
@@ -90,10 +91,7 @@ size_t rfx_oriented_boxes_bytes(int64_t most) {
 enum rfx_status rfx_oriented_boxes_create(struct rfx_memory *mem, int64_t most,
                                           struct rfx_oriented_boxes **out, struct rfx_error *err) {
     size_t bytes[ARRAYS], all = rfx_oriented_boxes_bytes(most);
-    if (!array_bytes(most, bytes) || all == SIZE_MAX)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "boxes: a list of %lld candidates is not possible: 0 to %lld are",
-                        (long long)most, (long long)INT32_MAX);
+    if (!array_bytes(most, bytes) || all == SIZE_MAX) return rfx_boxes_refuse_most(most, err);
     struct rfx_oriented_boxes *boxes = rfx_memory_calloc(mem, 1, sizeof *boxes);
     if (boxes == NULL) return rfx_memory_fail(mem, "boxes", all, err);
     boxes->mem = mem;
@@ -126,11 +124,7 @@ void rfx_oriented_boxes_free(struct rfx_oriented_boxes *boxes) {
 
 enum rfx_status rfx_oriented_boxes_add(struct rfx_oriented_boxes *boxes,
                                        const struct rfx_oriented_box *box, struct rfx_error *err) {
-    if (boxes->count == boxes->most)
-        return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
-                        "boxes: there are more than %lld candidates, which is the largest number "
-                        "to hold: raise that number or the score threshold",
-                        (long long)boxes->most);
+    if (boxes->count == boxes->most) return rfx_boxes_refuse_more(boxes->most, err);
     boxes->list[boxes->count++] = *box;
     return RFX_OK;
 }
@@ -156,62 +150,26 @@ void rfx_oriented_corners(const struct rfx_oriented_box *box, float corner[4][2]
 
 /* ---- sorting ---- */
 
-/* Whether position a of the list comes before position b. */
-typedef bool before_fn(const struct rfx_oriented_boxes *boxes, uint32_t a, uint32_t b);
-
-static bool has_larger_score(const struct rfx_oriented_boxes *boxes, uint32_t a, uint32_t b) {
-    const struct rfx_oriented_box *x = &boxes->list[a], *y = &boxes->list[b];
+static bool has_larger_score(const void *context, const void *a, const void *b) {
+    const struct rfx_oriented_box *x = a, *y = b;
+    (void)context;
     return x->score != y->score ? x->score > y->score : x->index < y->index;
 }
 
-static bool has_smaller_label(const struct rfx_oriented_boxes *boxes, uint32_t a, uint32_t b) {
-    int32_t x = boxes->list[a].label, y = boxes->list[b].label;
-    return x != y ? x < y : has_larger_score(boxes, a, b);
+static bool has_smaller_label(const void *context, const void *a, const void *b) {
+    int32_t x = ((const struct rfx_oriented_box *)a)->label;
+    int32_t y = ((const struct rfx_oriented_box *)b)->label;
+    return x != y ? x < y : has_larger_score(context, a, b);
 }
 
-static bool has_smaller_key(const struct rfx_oriented_boxes *boxes, uint32_t a, uint32_t b) {
-    return boxes->keys[a] < boxes->keys[b];
+static void sort_list(struct rfx_oriented_boxes *boxes, rfx_comes_before *before) {
+    rfx_heap_sort(boxes->list, boxes->count, sizeof *boxes->list, before, NULL);
 }
 
-static void sift_down(const struct rfx_oriented_boxes *boxes, uint32_t *heap, int64_t n, int64_t at,
-                      uint32_t moved, before_fn *before) {
-    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && before(boxes, heap[child], heap[child + 1])) child++;
-        if (!before(boxes, moved, heap[child])) break;
-        heap[at] = heap[child];
-    }
-    heap[at] = moved;
-}
-
-/* Heap sort of order[begin, end): needs no memory, unlike qsort of the C library. */
-static void sort_order(struct rfx_oriented_boxes *boxes, int64_t begin, int64_t end,
-                       before_fn *before) {
-    uint32_t *heap = boxes->order + begin;
-    int64_t n = end - begin;
-    for (int64_t i = n / 2 - 1; i >= 0; i--) sift_down(boxes, heap, n, i, heap[i], before);
-    for (int64_t last = n - 1; last > 0; last--) {
-        uint32_t moved = heap[last];
-        heap[last] = heap[0];
-        sift_down(boxes, heap, last, 0, moved, before);
-    }
-}
-
-/* Sorts the list. Moves its boxes along the cycles of the sorted order. */
-static void sort_list(struct rfx_oriented_boxes *boxes, before_fn *before) {
-    uint32_t *order = boxes->order;
-    for (int64_t i = 0; i < boxes->count; i++) order[i] = (uint32_t)i;
-    sort_order(boxes, 0, boxes->count, before);
-    for (int64_t i = 0; i < boxes->count; i++) {
-        struct rfx_oriented_box first = boxes->list[i];
-        uint32_t at = (uint32_t)i, next;
-        while ((next = order[at]) != (uint32_t)i) {
-            boxes->list[at] = boxes->list[next];
-            order[at] = at;
-            at = next;
-        }
-        boxes->list[at] = first;
-        order[at] = at;
-    }
+/* Compares positions of the list. */
+static bool has_smaller_key(const void *boxes, const void *a, const void *b) {
+    const uint32_t *keys = ((const struct rfx_oriented_boxes *)boxes)->keys;
+    return keys[*(const uint32_t *)a] < keys[*(const uint32_t *)b];
 }
 
 /* ---- similarity ---- */
@@ -344,7 +302,7 @@ static struct tree build(struct rfx_oriented_boxes *boxes, int64_t begin, int64_
         boxes->order[i] = (uint32_t)i;
     }
     set_keys(boxes, begin, end);
-    sort_order(boxes, begin, end, has_smaller_key);
+    rfx_heap_sort(boxes->order + begin, end - begin, sizeof *boxes->order, has_smaller_key, boxes);
     for (int64_t k = 0; k < 2 * leaves; k++) boxes->nodes[k] = empty;
     for (int64_t leaf = 0; leaf < leaves; leaf++)
         for (int64_t s = first_slot(tree, leaf); s < first_slot(tree, leaf + 1); s++)

@@ -24,7 +24,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "layers/core/memory.h"
+#include "rfexec/answers/boxes.h"
 
 struct rfx_oriented_box {
     float centre[2]; /* x, y in pixels */
@@ -47,7 +47,8 @@ float rfx_oriented_similarity(const struct rfx_oriented_box *a, const struct rfx
 struct rfx_oriented_boxes;
 
 /* Returns the bytes of a list of `most` candidates, suppression included: at most 76 bytes for each
- * candidate and 1 KiB. SIZE_MAX: `most` is not in [0, INT32_MAX] or the bytes do not fit size_t. */
+ * candidate and 1 KiB. SIZE_MAX: `most` is not in [0, RFX_BOXES_MOST] or the bytes do not fit
+ * size_t. */
 size_t rfx_oriented_boxes_bytes(int64_t most);
 
 /* Creates an empty list and allocates all its memory. INVALID_ARGUMENT: `most` is out of range.

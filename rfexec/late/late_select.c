@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/heap_sort.h"
 #include "rfexec/late/late_ops.h"
 #include "rfexec/late/late_run.h"
 
@@ -50,31 +51,15 @@ static int64_t key_of_float(float value) {
     return bits >= 0 ? bits : -(int64_t)(bits & INT32_MAX);
 }
 
-static bool comes_before(const struct ranked *a, const struct ranked *b) {
-    return a->key != b->key ? a->key > b->key : a->place < b->place;
+/* By falling key, equal ones by rising place. */
+static bool comes_before(const void *context, const void *a, const void *b) {
+    const struct ranked *x = a, *y = b;
+    (void)context;
+    return x->key != y->key ? x->key > y->key : x->place < y->place;
 }
 
-/* Moves the element at i down to its place in a heap of n, whose root comes last. */
-static void sink(struct ranked *list, int64_t i, int64_t n) {
-    const struct ranked moved = list[i];
-    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
-        if (child + 1 < n && comes_before(&list[child], &list[child + 1])) child++;
-        if (!comes_before(&moved, &list[child])) break;
-        list[i] = list[child];
-    }
-    list[i] = moved;
-}
-
-/* Sorts by falling key, equal ones by rising place. Heap sort: needs no memory, unlike qsort of the
- * C library. */
 static void sort(struct ranked *list, int64_t n) {
-    for (int64_t i = n / 2 - 1; i >= 0; i--) sink(list, i, n);
-    for (int64_t i = n - 1; i > 0; i--) {
-        const struct ranked last = list[0];
-        list[0] = list[i];
-        list[i] = last;
-        sink(list, 0, i);
-    }
+    rfx_heap_sort(list, n, sizeof *list, comes_before, NULL);
 }
 
 /* --- TopK --- */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "layers/core/heap_sort.h"
 #include "layers/core/rect.h"
 #include "rfexec/answers/boxes.h"
 #include "rfexec/answers/oriented_boxes.h"
@@ -136,28 +137,13 @@ static int64_t first_row(const struct rfx_box_drawing *d, uint32_t i) {
     return d->canvas.labelled ? place.bar_y0 : place.box.y0;
 }
 
-/* Moves `moved` from place `at` of a heap down to its place. Parents have later first rows than
- * their children. */
-static void sift_down(struct rfx_box_drawing *d, int64_t n, int64_t at, uint32_t moved) {
-    int64_t row = first_row(d, moved);
-    for (int64_t child; (child = 2 * at + 1) < n; at = child) {
-        if (child + 1 < n && first_row(d, d->order[child]) < first_row(d, d->order[child + 1]))
-            child++;
-        if (row >= first_row(d, d->order[child])) break;
-        d->order[at] = d->order[child];
-    }
-    d->order[at] = moved;
+static bool begins_earlier(const void *drawing, const void *a, const void *b) {
+    return first_row(drawing, *(const uint32_t *)a) < first_row(drawing, *(const uint32_t *)b);
 }
 
-/* Heap sort: needs no memory, unlike qsort of the C library. The order of equal rows is free, as
- * `crossing` decides which box is drawn first. */
+/* The order of equal rows is free, as `crossing` decides which box is drawn first. */
 static void sort(struct rfx_box_drawing *d) {
-    for (int64_t i = d->n / 2 - 1; i >= 0; i--) sift_down(d, d->n, i, d->order[i]);
-    for (int64_t last = d->n - 1; last > 0; last--) {
-        uint32_t moved = d->order[last];
-        d->order[last] = d->order[0];
-        sift_down(d, last, 0, moved);
-    }
+    rfx_heap_sort(d->order, d->n, sizeof *d->order, begins_earlier, d);
 }
 
 void rfx_box_drawing_begin(struct rfx_box_drawing *drawing, const struct rfx_found *found) {
