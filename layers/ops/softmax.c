@@ -61,6 +61,13 @@ static void softmax_row(const struct rfx_run_args *args, int64_t y) {
                                rfx_view_f32_at(&args->out, y, x) + first, together, logarithm);
 }
 
+int64_t rfx_softmax_rows_at_a_time(int64_t rows, int64_t n) {
+    enum { LEAST = 12, MOST = 96 };
+    const int64_t scores = (int64_t)1 << 20; /* most of them, unless LEAST rows have more */
+    int64_t held = rfx_min_i64(rfx_max_i64(scores / n, LEAST), MOST);
+    return rfx_min_i64(held / LEAST * LEAST, rows);
+}
+
 static void run(const struct rfx_run_args *args) {
     rfx_op_share_rows(args, rfx_rect_area(args->rect) * args->node->out.c > 4096, softmax_row);
 }

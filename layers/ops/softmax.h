@@ -14,4 +14,7 @@ void rfx_softmax_values(const float *x, float *out, int64_t n, bool logarithm);
  * at a time; each row has the same bits as if computed alone. */
 void rfx_softmax_rows(float *x, int64_t rows, int64_t n);
 
+/* Returns how many of `rows` rows of n scores a thread of an attention holds at a time. */
+int64_t rfx_softmax_rows_at_a_time(int64_t rows, int64_t n);
+
 #endif

@@ -19,9 +19,6 @@
 #include "layers/kernels/packing.h"
 #include "layers/ops/softmax.h"
 
-#define SCORES ((int64_t)1 << 20) /* most scores of a thread, unless LEAST_QUERIES have more */
-enum { QUERIES = 96, LEAST_QUERIES = 12 }; /* whose scores a thread holds at a time */
-
 static int64_t pixels_of(const struct rfx_window_attention_attr *a) {
     return a->h * a->w;
 }
@@ -149,8 +146,7 @@ struct room {
 
 /* Returns the number of queries whose scores a thread holds at a time. */
 static int64_t queries_of(const struct rfx_window_attention_attr *a) {
-    int64_t n = pixels_of(a);
-    return rfx_min_i64(rfx_min_i64(rfx_max_i64(SCORES / n, LEAST_QUERIES), QUERIES), n);
+    return rfx_softmax_rows_at_a_time(pixels_of(a), pixels_of(a));
 }
 
 /* Sets the areas of a thread, if there is scratch, and returns the floats for `threads` threads. */

@@ -16,9 +16,6 @@
 #include "layers/ops/softmax.h"
 #include "layers/tensor_ops/matmul.h"
 
-#define SCORES ((int64_t)1 << 20) /* most scores of a thread, unless LEAST_ROWS rows have more */
-enum { LEAST_ROWS = 12, MOST_ROWS = 96 };
-
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
     const struct rfx_attention_attr *attr = &node->attr.attention;
@@ -65,12 +62,6 @@ static const struct rfx_shape *shape_of(const struct rfx_graph *graph, const str
     return &graph->nodes[node->in[k]].out.shape;
 }
 
-/* Returns the number of rows of scores that a thread holds at a time. */
-static int64_t rows_of(int64_t n, int64_t m) {
-    int64_t rows = rfx_min_i64(rfx_max_i64(SCORES / m, LEAST_ROWS), MOST_ROWS);
-    return rfx_min_i64(rows / LEAST_ROWS * LEAST_ROWS, n);
-}
-
 static struct attention attention_of(const struct rfx_graph *graph, const struct rfx_node *node) {
     const struct rfx_shape *a = shape_of(graph, node, 0), *b = shape_of(graph, node, 1);
     struct attention t = {.n = a->dims[a->rank - 2],
@@ -81,7 +72,7 @@ static struct attention attention_of(const struct rfx_graph *graph, const struct
     enum rfx_status status = rfx_matmul_shape(node, a, b, &t.scores, NULL);
     (void)status;
     t.matrices = rfx_shape_matrices(&node->out.shape);
-    t.rows = rows_of(t.n, t.m);
+    t.rows = rfx_softmax_rows_at_a_time(t.n, t.m);
     t.units_of_matrix = rfx_ceil_div(t.n, t.rows);
     return t;
 }

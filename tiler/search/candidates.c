@@ -510,9 +510,13 @@ static enum rfx_status init_more(struct rfx_search *search, const struct rfx_gra
                                  struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     int cuts[RFX_PARTITION_MAX_MORE];
-    for (int k = 0; status == RFX_OK && k < RFX_SEARCH_MORE; k++)
-        if (rfx_partition_find_cuts(graph, rfx_search_more(k), cuts))
-            status = rfx_levels_init(&search->more[k], graph, cuts, rfx_search_more(k), err);
+    for (int k = 0; status == RFX_OK && k < RFX_SEARCH_MORE; k++) {
+        int more = rfx_search_more(k);
+        bool are_there = false;
+        status = rfx_partition_find_cuts(graph, more, cuts, &are_there, err);
+        if (status == RFX_OK && are_there)
+            status = rfx_levels_init(&search->more[k], graph, cuts, more, err);
+    }
     return status;
 }
 
@@ -541,9 +545,9 @@ static void take_levels(struct rfx_search *search, const struct rfx_levels *leve
 
 static enum rfx_status init_levels(struct rfx_search *search, const struct rfx_graph *graph,
                                    const struct rfx_plan_request *request, struct rfx_error *err) {
-    int cuts[RFX_PARTITION_MAX_WINDOWS];
-    int n_cuts = rfx_partition_window_cuts(graph, cuts);
-    enum rfx_status status = rfx_levels_init(&search->levels, graph, cuts, n_cuts, err);
+    int cuts[RFX_PARTITION_MAX_WINDOWS], n_cuts;
+    enum rfx_status status = rfx_partition_window_cuts(graph, cuts, &n_cuts, err);
+    if (status == RFX_OK) status = rfx_levels_init(&search->levels, graph, cuts, n_cuts, err);
     if (status == RFX_OK && request->may_spill) status = init_more(search, graph, err);
     if (status == RFX_OK && request->memory_bytes != 0) status = init_waists(search, graph, err);
     if (status != RFX_OK) return status;

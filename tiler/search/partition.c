@@ -407,12 +407,23 @@ static int find_cut(const struct point *points, int n, int from, uint64_t share,
     return best;
 }
 
-bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts) {
+/* Makes the facts of all cuts. The caller releases them. */
+static enum rfx_status make_points(const struct rfx_graph *graph, struct point **points,
+                                   struct rfx_error *err) {
+    size_t bytes = (size_t)graph->n_nodes * sizeof **points;
+    *points = rfx_memory_alloc(graph->mem, bytes);
+    if (*points == NULL) return rfx_memory_fail(graph->mem, "cuts of a stream", bytes, err);
+    find_readers(graph, *points);
+    find_sums(graph, *points);
+    return RFX_OK;
+}
+
+enum rfx_status rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts,
+                                        bool *are_there, struct rfx_error *err) {
     int n = graph->n_nodes, found = 0;
-    struct point *points = rfx_memory_alloc(graph->mem, (size_t)n * sizeof *points);
-    if (points == NULL) return false;
-    find_readers(graph, points);
-    find_sums(graph, points);
+    struct point *points;
+    enum rfx_status status = make_points(graph, &points, err);
+    if (status != RFX_OK) return status;
     uint64_t share = points[n - 1].rows / (uint64_t)(more + 1);
     for (int from = 0; found < more; found++) {
         cuts[found] = find_cut(points, n, from, share * (uint64_t)(found + 1), share / 3);
@@ -420,7 +431,8 @@ bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts)
         from = cuts[found] + 1;
     }
     rfx_memory_release(graph->mem, points);
-    return found == more;
+    *are_there = found == more;
+    return RFX_OK;
 }
 
 /* Returns the node in [from, end) after which the fewest bytes cross a cut, or -1. Maps before node
@@ -441,22 +453,23 @@ static int find_narrowest(const struct rfx_graph *graph, const struct point *poi
     return best;
 }
 
-int rfx_partition_window_cuts(const struct rfx_graph *graph, int *cuts) {
-    int n = graph->n_nodes, found = 0, windows[RFX_PARTITION_MAX_WINDOWS + 1], count = 0;
-    for (int i = 0; i < n && count < RFX_PARTITION_MAX_WINDOWS; i++)
+enum rfx_status rfx_partition_window_cuts(const struct rfx_graph *graph, int *cuts, int *n_cuts,
+                                          struct rfx_error *err) {
+    int windows[RFX_PARTITION_MAX_WINDOWS + 1], count = 0;
+    struct point *points;
+    for (int i = 0; i < graph->n_nodes && count < RFX_PARTITION_MAX_WINDOWS; i++)
         if (rfx_node_has_large_windows(&graph->nodes[i])) windows[count++] = i;
-    windows[count] = n - 1;
-    if (count == 0) return 0;
-    struct point *points = rfx_memory_alloc(graph->mem, (size_t)n * sizeof *points);
-    if (points == NULL) return 0;
-    find_readers(graph, points);
-    find_sums(graph, points);
+    windows[count] = graph->n_nodes - 1;
+    *n_cuts = 0;
+    if (count == 0) return RFX_OK;
+    enum rfx_status status = make_points(graph, &points, err);
+    if (status != RFX_OK) return status;
     for (int k = 0; k < count; k++) {
         int cut = find_narrowest(graph, points, windows[0], windows[k], windows[k + 1]);
-        if (cut >= 0) cuts[found++] = cut;
+        if (cut >= 0) cuts[(*n_cuts)++] = cut;
     }
     rfx_memory_release(graph->mem, points);
-    return found;
+    return RFX_OK;
 }
 
 /* Returns the number of pixels of a map that a stream computes; 0: the node has no such map. */

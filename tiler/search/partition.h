@@ -2,8 +2,9 @@
  * bands and tiles are chosen afterwards.
  *
  * Global operations are barriers: a node after one can begin only when the whole input of the
- * operation has been seen. The level of a node is the number of barriers before it, plus the number
- * of cuts where maps go through files because a stream would hold too many rows. */
+ * operation has been seen. A stream is also cut behind attention in large windows, because it would
+ * hold a window of each, and where maps go through files because it would hold too many rows. The
+ * level of a node is the number of barriers and cuts before it. */
 #ifndef RFX_TILER_SEARCH_PARTITION_H
 #define RFX_TILER_SEARCH_PARTITION_H
 
@@ -77,13 +78,15 @@ RFX_NODISCARD enum rfx_status rfx_levels_init(struct rfx_levels *levels,
 
 /* Finds the best node indices at which to cut a graph into `more` additional stages: each stage
  * gets its share of the row bytes of all maps, and few bytes are read across a cut. Fills
- * cuts[more], rising. Returns false if there are too few such cuts or memory is short. */
-bool rfx_partition_find_cuts(const struct rfx_graph *graph, int more, int *cuts);
+ * cuts[more], rising. *are_there: false if there are too few such cuts. OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_partition_find_cuts(const struct rfx_graph *graph, int more,
+                                                      int *cuts, bool *are_there,
+                                                      struct rfx_error *err);
 
-/* Finds a cut behind each attention in large windows, where few bytes are read across the cut. A
- * stream through several of them would hold a window of each. Fills cuts[], rising, and returns
- * their number; 0 also if memory is short. */
-int rfx_partition_window_cuts(const struct rfx_graph *graph, int *cuts);
+/* Finds a cut behind each of the first RFX_PARTITION_MAX_WINDOWS attentions in large windows, where
+ * few bytes are read across the cut. Fills cuts[*n_cuts], rising. OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_partition_window_cuts(const struct rfx_graph *graph, int *cuts,
+                                                        int *n_cuts, struct rfx_error *err);
 
 /* A waist: maps that are smaller than the maps before and after them, as in the middle of a
  * U-Net. */

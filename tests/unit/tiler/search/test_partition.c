@@ -64,7 +64,8 @@ static int64_t least_over(const struct rfx_graph *graph, int from, int64_t share
 
 static int check(const struct rfx_graph *graph, int more) {
     int cuts[RFX_PARTITION_MAX_MORE], from = 0;
-    bool found = rfx_partition_find_cuts(graph, more, cuts);
+    bool found;
+    assert_int_equal(rfx_partition_find_cuts(graph, more, cuts, &found, NULL), RFX_OK);
     int64_t share = row_bytes(graph, graph->n_nodes - 1) / (more + 1);
     for (int k = 0; found && k < more; k++) {
         int64_t least = least_over(graph, from, share, k);
@@ -108,14 +109,16 @@ static void least_is_read_over_a_cut(void **state) {
     check_random(check_cuts, 0, 8, "times all cuts were found");
 }
 
-static void no_memory_is_no_cut(void **state) {
+static void no_memory_is_an_error(void **state) {
     (void)state;
     struct random_graph_options options = random_graph_defaults();
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = random_graph_make(mem, 3, &options);
     int cuts[1];
+    bool found;
     rfx_memory_fail_after(mem, 0);
-    assert_false(rfx_partition_find_cuts(graph, 1, cuts));
+    assert_int_equal(rfx_partition_find_cuts(graph, 1, cuts, &found, NULL),
+                     RFX_STATUS_OUT_OF_MEMORY);
     rfx_memory_fail_after(mem, -1);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
@@ -166,7 +169,7 @@ static void waists_have_larger_maps_around(void **state) {
 }
 
 /* Attention in windows of h rows of a map of 132 x 64, twice; its two channels are joined to six
- * between. Returns the number of cuts. */
+ * between. Returns the number of cuts; -1: there was no memory. */
 static int window_cuts(int64_t h, int *cuts, bool memory) {
     struct rfx_memory *mem = rfx_memory_create(0);
     struct rfx_graph *graph = NULL;
@@ -184,7 +187,9 @@ static int window_cuts(int64_t h, int *cuts, bool memory) {
     assert_int_equal(rfx_graph_add_output(graph, last, "y", NULL), RFX_OK);
     assert_int_equal(rfx_graph_finish(graph, NULL, NULL), RFX_OK);
     if (!memory) rfx_memory_fail_after(mem, 0);
-    int found = rfx_partition_window_cuts(graph, cuts);
+    int found = -1;
+    enum rfx_status status = rfx_partition_window_cuts(graph, cuts, &found, NULL);
+    if (status == RFX_STATUS_OUT_OF_MEMORY) found = -1;
     rfx_memory_fail_after(mem, -1);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
@@ -198,14 +203,14 @@ static void cuts_lie_behind_large_windows(void **state) {
     assert_int_equal(cuts[0], 1); /* two channels cross it, six one node later */
     assert_int_equal(cuts[1], 3);
     assert_int_equal(window_cuts(44, cuts, true), 0);
-    assert_int_equal(window_cuts(66, cuts, false), 0);
+    assert_int_equal(window_cuts(66, cuts, false), -1);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cuts_lie_behind_large_windows),
         cmocka_unit_test(least_is_read_over_a_cut),
-        cmocka_unit_test(no_memory_is_no_cut),
+        cmocka_unit_test(no_memory_is_an_error),
         cmocka_unit_test(waists_have_larger_maps_around),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
