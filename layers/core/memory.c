@@ -30,6 +30,7 @@ struct rfx_memory {
     atomic_uint_fast64_t allocation_count;
     atomic_int_fast64_t passes_left; /* number of allocations that may still succeed
                                         (rfx_memory_fail_after); negative: no limit */
+    atomic_bool fails_once;          /* only the next one after them fails */
 };
 
 struct block_header {
@@ -55,6 +56,7 @@ static struct rfx_memory *create(size_t limit_bytes, const struct rfx_memory_hoo
     atomic_init(&mem->taken_limit_met, false);
     atomic_init(&mem->allocation_count, 0);
     atomic_init(&mem->passes_left, -1);
+    atomic_init(&mem->fails_once, false);
     return mem;
 }
 
@@ -99,7 +101,10 @@ static bool book_taken(struct rfx_memory *mem, size_t bytes) {
 
 static bool book_asked(struct rfx_memory *mem, size_t bytes) {
     int_fast64_t passes = atomic_load(&mem->passes_left);
-    if (passes == 0) return false;
+    if (passes == 0) {
+        if (atomic_load(&mem->fails_once)) atomic_store(&mem->passes_left, -1);
+        return false;
+    }
     if (passes > 0) atomic_fetch_sub(&mem->passes_left, 1);
     size_t current = atomic_load(&mem->current_bytes);
     size_t next;
@@ -258,6 +263,12 @@ uint64_t rfx_memory_allocation_count(const struct rfx_memory *mem) {
 }
 
 void rfx_memory_fail_after(struct rfx_memory *mem, int64_t k) {
+    atomic_store(&mem->fails_once, false);
+    atomic_store(&mem->passes_left, k);
+}
+
+void rfx_memory_fail_once(struct rfx_memory *mem, int64_t k) {
+    atomic_store(&mem->fails_once, true);
     atomic_store(&mem->passes_left, k);
 }
 

@@ -104,6 +104,9 @@ uint64_t rfx_memory_allocation_count(const struct rfx_memory *mem);
  * off. */
 void rfx_memory_fail_after(struct rfx_memory *mem, int64_t k);
 
+/* Lets the next k allocations succeed, fails one, and lets all later ones succeed (for tests). */
+void rfx_memory_fail_once(struct rfx_memory *mem, int64_t k);
+
 /* Sets the stop callback; NULL: none. `wanted` returns true when the work is to stop, and from then
  * on always. It is called at each allocation and by the functions below, so it has to be quick. Set
  * it while no other thread uses the allocator. */

@@ -177,6 +177,22 @@ static void test_fail_after(void **state) {
     rfx_memory_free(mem);
 }
 
+static void test_fail_once(void **state) {
+    (void)state;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    rfx_memory_fail_once(mem, 1);
+    void *a = rfx_memory_alloc(mem, 1);
+    assert_null(rfx_memory_alloc(mem, 1));
+    void *b = rfx_memory_alloc(mem, 1);
+    assert_true(a != NULL && b != NULL);
+    rfx_memory_fail_after(mem, 0); /* all again */
+    assert_null(rfx_memory_alloc(mem, 1));
+    assert_null(rfx_memory_alloc(mem, 1));
+    rfx_memory_release(mem, a);
+    rfx_memory_release(mem, b);
+    rfx_memory_free(mem);
+}
+
 static void test_threads(void **state) {
     (void)state;
     struct rfx_memory *mem = rfx_memory_create(6400);
@@ -290,8 +306,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken),      cmocka_unit_test(test_accounting),
         cmocka_unit_test(test_limit),      cmocka_unit_test(test_calloc_and_realloc),
-        cmocka_unit_test(test_fail_after), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_stop),       cmocka_unit_test(test_hooks),
-        cmocka_unit_test(test_reserve),    cmocka_unit_test(test_trim)};
+        cmocka_unit_test(test_fail_after), cmocka_unit_test(test_fail_once),
+        cmocka_unit_test(test_threads),    cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_hooks),      cmocka_unit_test(test_reserve),
+        cmocka_unit_test(test_trim)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -308,6 +308,35 @@ static void failing_allocations(void **state) {
     small_plan_case_end(&f);
 }
 
+/* The plan does not depend on the memory that is left: one allocation that fails, whichever it is,
+ * is an error or changes nothing. */
+static void one_failing_allocation(void **state) {
+    (void)state;
+    if (rfx_kernels()->conv == NULL) return;
+    struct small_plan_case f = begin_two_scales(8);
+    struct rfx_plan *wanted = small_plan_case_make(&f);
+    int64_t failed = 0;
+    for (int64_t k = 0;; k++) {
+        struct rfx_plan *plan = NULL;
+        struct rfx_error err = {{0}};
+        uint64_t before = rfx_memory_allocation_count(f.mem);
+        rfx_memory_fail_once(f.mem, k);
+        enum rfx_status status = rfx_plan_create(f.graph, &f.request, &plan, &err);
+        rfx_memory_fail_after(f.mem, -1);
+        bool all = rfx_memory_allocation_count(f.mem) - before <= (uint64_t)k;
+        failed += status == RFX_STATUS_OUT_OF_MEMORY;
+        if (status == RFX_OK)
+            assert_same_plan(plan, wanted);
+        else
+            assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+        rfx_plan_free(plan);
+        if (status == RFX_OK && all) break;
+    }
+    assert_true(failed > 100);
+    rfx_plan_free(wanted);
+    small_plan_case_end(&f);
+}
+
 /* For whole maps, "a", "b" and "less" are one group. In steps of few rows it does not pay: of its
  * 64 rows, "a" computes more again the shorter the steps are. Row y of "less" needs rows 8y - 1 to
  * 8y + 8 of "a", and row 8y + 9 of the image. So the 8 rows of "less" come one by one in bands of 8
@@ -488,6 +517,7 @@ int main(void) {
         cmocka_unit_test(small_maps_stay),
         cmocka_unit_test(kept_nodes),
         cmocka_unit_test(failing_allocations),
+        cmocka_unit_test(one_failing_allocation),
         cmocka_unit_test(written_and_read),
         cmocka_unit_test(smallest_budgets),
         cmocka_unit_test(halos_of_short_steps),
