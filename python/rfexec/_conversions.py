@@ -31,7 +31,7 @@ def to_supervision(boxes: np.ndarray) -> dict[str, np.ndarray]:
         (n,); class_id, int64 (n,).
 
     Raises:
-        UsageError: it is another kind of array.
+        UsageError: boxes is another kind of array.
     """
     found = _checked(boxes)
     return {
@@ -53,7 +53,7 @@ def to_coco(boxes: np.ndarray, image_id: int = 0) -> list[dict[str, Any]]:
         the order of the boxes. These are the numbers of the program's files .coco.json.
 
     Raises:
-        UsageError: it is another kind of array.
+        UsageError: boxes is another kind of array.
     """
     found = _checked(boxes)
     corners = np.asarray(found["box"], np.float64)
