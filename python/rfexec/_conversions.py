@@ -24,14 +24,14 @@ def to_supervision(boxes: np.ndarray) -> dict[str, np.ndarray]:
     The package supervision itself is not needed.
 
     Args:
-        boxes: what Network.boxes returns, of n boxes.
+        boxes: what Network.boxes returns, of n boxes without an angle.
 
     Returns:
         A dict of new arrays: xyxy, float32 (n, 4): left, top, right, bottom in pixels; confidence, float32
         (n,); class_id, int64 (n,).
 
     Raises:
-        UsageError: it is another kind of array.
+        UsageError: boxes is another kind of array.
     """
     found = _checked(boxes)
     return {
@@ -45,15 +45,15 @@ def to_coco(boxes: np.ndarray, image_id: int = 0) -> list[dict[str, Any]]:
     """Returns boxes as COCO's results, for json.dump or pycocotools' COCO.loadRes.
 
     Args:
-        boxes: what Network.boxes returns.
+        boxes: what Network.boxes returns, boxes without an angle.
         image_id: the number of the image in the annotations.
 
     Returns:
         A list of dicts with image_id, category_id (the label), bbox (left, top, width, height) and score, in
-        the order of the boxes. These are the numbers of the program's files .coco.json.
+        the order of the boxes. These are the numbers of the program's files .coco.json, without keypoints.
 
     Raises:
-        UsageError: it is another kind of array.
+        UsageError: boxes is another kind of array.
     """
     found = _checked(boxes)
     corners = np.asarray(found["box"], np.float64)

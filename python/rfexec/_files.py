@@ -52,7 +52,8 @@ class File:
         classes: a text file with one name of a class a line, label 0 first.
         coordinates: "pixels" of the picture, "auto": its coordinate system where it has one.
         answer_memory: bytes for regions that are not complete; 0: no limit, or 8 MiB of a budget.
-        score: of boxes: those with scores up to it are left out; of text: those below it, 0.25 stands for 0.6.
+        score: of boxes: those with scores up to it are left out; of text: those with scores below it, where 0.25
+            stands for 0.6.
         iou: of two boxes whose intersection is a larger share of their union, the one of the lower score
             is dropped.
         agnostic: True: boxes of different classes suppress each other too.

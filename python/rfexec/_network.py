@@ -300,7 +300,7 @@ class Network(Held):
 
     def _with_joined_heads(self, head_file: Optional[str] = None) -> Network:
         """The same network with one more output, if its outputs are those of a detector's head. With a head
-        file, in place of the outputs that it names. The network of the last head is kept."""
+        file, the new output replaces those that the file names. The network of the last head is kept."""
         with self._binding:
             if self._closed:
                 raise UsageError("the network is closed")
@@ -526,8 +526,8 @@ class Network(Held):
             image: as in run().
             output: the output that has the boxes; None: the only one, or all those of a head that has
                 several (YuNet, the RFB face detector).
-            score, iou, agnostic, head, max_boxes, soft_nms: as in File; head may be a head file, "head.json", which
-                describes any other head (docs/answers.md).
+            score, iou, agnostic, head, max_boxes, soft_nms: as in File; head may also be the path of a head
+                file, such as "head.json", which describes any other head (docs/answers.md).
             run: memory, threads and other arguments of run().
 
         Returns:

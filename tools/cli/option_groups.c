@@ -259,8 +259,8 @@ static const struct rfx_cli_option detector_rows[] = {
         "form of the detector's output: yolov8 (also 9, 11, 12), yolov8-seg with masks, "
         "yolov8-pose or -pose-xy with key points, yolov8-obb with angles, yolov5, yolov7, "
         "yolox, yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
-        "fit); or a file that describes a head that is not known, such as that of SSD, "
-        "RetinaNet or FCOS (docs/answers.md)",
+        "fit); or a file that describes any other head, such as that of SSD, RetinaNet or FCOS "
+        "(docs/answers.md)",
         .needs = "boxes output as parts"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "class-count", COUNT, class_count, "N",
                    "number of classes, where further channels, of masks or key points, are behind "
@@ -378,9 +378,10 @@ static const struct rfx_cli_option answers_rows[] = {
                    .needs = "regions points summary text boxes output as"),
     RFX_CLI_OPTION(
         rfx_cli_answer_options, "answer-memory", BYTES, memory_bytes, "BYTES",
-        "memory for regions (with --text too) or a mask of --boxes that are not complete "
-        "yet, for the areas of --within, or for nodes whose sizes depend on data, a part of "
-        "the budget (default 8MiB with --memory, else no limit)",
+        "memory for regions of --regions and --text that are not complete yet, for the polygons "
+        "of a mask of --boxes, for the areas of --within, or for nodes whose sizes depend on "
+        "data; it is a part of the budget (default 8MiB with --memory, for such nodes more; else "
+        "no limit)",
         .needs = "regions text boxes within output as"),
 };
 GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
@@ -440,9 +441,8 @@ static const struct rfx_cli_option list_rows[] = {
         .needs = "list"),
     RFX_CLI_OPTION(
         rfx_cli_list_options, "table", RESULT, table, "FILE",
-        "with --as csv, or boxes.csv, points.csv, summary.csv or text.csv: write the lines of all "
-        "result files to "
-        "this .csv file too, with the path of the image in a first column",
+        "with --as csv, boxes.csv, points.csv, summary.csv or text.csv: write the lines of all "
+        "result files to this .csv file too, with the path of the image in a first column",
         .needs = "as", .ends = ".csv"),
     RFX_CLI_OPTION(rfx_cli_list_options, "resume", FLAG, resume, NULL,
                    "skip images whose results are there already", .needs = "list"),
@@ -469,8 +469,9 @@ static const struct rfx_cli_option pictures_rows[] = {
                    "outputs, and the input with one output over it",
                    .ends = ".html .htm"),
     RFX_CLI_OPTION(rfx_cli_report_options, "viewer", TEXT, viewer, "DIR",
-                   "write a folder with a page, index.html, that shows the input at any size as "
-                   "tiles, with an output over it and the --regions, --points, --text and --boxes"),
+                   "write a new folder with a page, index.html, that shows the input at any size, "
+                   "as tiles, with an output over it and what --regions, --points, --text and "
+                   "--boxes find"),
     RFX_CLI_OPTION(
         rfx_cli_report_options, "overlay", RESULT, overlay, "FILE",
         "write the input with an output over it, half transparent, as .png or .tif; with "

@@ -239,11 +239,12 @@ static json_t *late_json(const struct rfx_graph *graph) {
 void rfx_report_late_text(const struct rfx_graph *graph) {
     char bytes[RFX_HUMAN_CHARS];
     if (graph->late == NULL) return;
+    bool one = graph->late->n_nodes == 1;
     printf(
-        "late       %zu nodes whose sizes depend on data run after the plan, on %d tensor%s of "
+        "late       %zu node%s whose sizes depend on data run%s after the plan, on %d tensor%s of "
         "%s\n",
-        graph->late->n_nodes, graph->late->n_cuts, graph->late->n_cuts == 1 ? "" : "s",
-        rfx_human_bytes(rfx_late_cut_bytes(graph), bytes));
+        graph->late->n_nodes, one ? "" : "s", one ? "s" : "", graph->late->n_cuts,
+        graph->late->n_cuts == 1 ? "" : "s", rfx_human_bytes(rfx_late_cut_bytes(graph), bytes));
 }
 
 json_t *rfx_report_plan(const struct rfx_plan *plan) {

@@ -382,8 +382,8 @@ static const struct rfx_cli_option rows[] = {
     RFX_CLI_OPTION(quantize_options, "float", KEEP, left_float, "LAYER",
                    "leave this layer in float32 (may be given again)"),
     RFX_CLI_OPTION(quantize_options, "keep-error", FLOAT, keep_error, "DB",
-                   "leave the layers in float32 of which an input, the weights or the result have "
-                   "less than DB decibels of signal to noise as bytes",
+                   "leave the layers in float32 whose input, weights or result have less than DB "
+                   "decibels of signal to noise as bytes",
                    .excludes = "part"),
 };
 static const struct rfx_cli_group group = RFX_CLI_GROUP(heading, rows);

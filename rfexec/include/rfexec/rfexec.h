@@ -170,9 +170,9 @@ struct rfx_open_options {
      * detector; docs/answers.md), the network has one more, the last, that joins them. Files of
      * boxes (rfx_result_file) are about that output. Other networks stay as they are. */
     int join_heads;
-    /* Path of a head file (docs/answers.md), which describes a head that is not known. The outputs
-     * that it names are replaced by one that joins them, the last. The file is read when a network
-     * is opened or a plan of a model is made. NULL: none. */
+    /* Path of a head file (docs/answers.md), which describes a detector's head. The outputs that
+     * the file names are replaced by one that joins them, the last output. The file is read when a
+     * network is opened or a plan of a model is made. NULL: none. */
     const char *head_file;
 };
 
@@ -412,8 +412,8 @@ struct rfx_result_file {
     /* Boxes. A candidate's class is that of its largest score. */
     const char *head;   /* form of the detector's output, such as "yolov8" (docs/answers.md); NULL:
                            the one that the shape fits, or that of rfx_open_options.head_file */
-    float score;        /* boxes with scores up to it are left out; init sets 0.25, which means 0.6
-                           for text, where a score as large is enough */
+    float score;        /* boxes with scores up to it are left out, and boxes of text with scores
+                           below it; init sets 0.25, which stands for 0.6 for text */
     int agnostic;       /* not 0: boxes of different classes suppress each other too */
     double overlap;     /* of two boxes whose intersection is a larger share of their union, the one
                            of the lower score is dropped; init sets 0.45 */
