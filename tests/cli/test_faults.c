@@ -220,7 +220,7 @@ static void forget_measures(json_t *value) {
     }
 }
 
-/* Two processes of the same command differ in the reserve of their plan by less than this, where
+/* Two processes of the same command differ in the reserve of their plan by at most this, because
  * the reserve has a measured part (PROCESS_UNIT_BYTES of tools/cli/job.c). */
 #define PROCESS_UNIT ((json_int_t)1 << 19)
 
@@ -272,7 +272,7 @@ static bool is_same_file(const struct answer *a, const struct answer *b) {
 
 static bool is_same_report(const struct answer *a, const struct answer *b) {
     return a->report != NULL && b->report != NULL && strcmp(a->report, b->report) == 0 &&
-           llabs(a->reserve - b->reserve) < PROCESS_UNIT;
+           llabs(a->reserve - b->reserve) <= PROCESS_UNIT;
 }
 
 static bool is_known(const char *caller, int code) {
