@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "layers/core/real_math.h"
-#include "layers/graph/tensor.h"
 #include "rfexec/late/late_ops.h"
 
 /* --- two operands --- */
@@ -133,7 +132,7 @@ static unsigned char *begin_pair(struct rfx_late_call *call, enum rfx_type made,
         rfx_late_refuse(call, RFX_STATUS_MALFORMED, "operands of %s and %s",
                         rfx_type_name((*a)->type), rfx_type_name((*b)->type));
     const struct rfx_shape *const shapes[] = {&(*a)->shape, &(*b)->shape};
-    rfx_late_rows_begin(call, shapes, 2, rows);
+    rfx_late_rows_broadcast(call, shapes, 2, rows);
     return rfx_late_make(call, 0, made == RFX_TYPE_COUNT ? (*a)->type : made, &rows->shape);
 }
 
@@ -315,7 +314,7 @@ void rfx_late_where(struct rfx_late_call *call) {
                         rfx_type_name(in[0]->type), rfx_type_name(in[1]->type),
                         rfx_type_name(in[2]->type));
     const struct rfx_shape *const shapes[] = {&in[0]->shape, &in[1]->shape, &in[2]->shape};
-    rfx_late_rows_begin(call, shapes, 3, &rows);
+    rfx_late_rows_broadcast(call, shapes, 3, &rows);
     unsigned char *out = rfx_late_make(call, 0, in[1]->type, &rows.shape);
     const size_t bytes = rfx_type_bytes(in[1]->type);
     for (int64_t r = 0; out != NULL && r < rows.rows; r++, rfx_late_rows_next(&rows))
@@ -328,7 +327,7 @@ void rfx_late_where(struct rfx_late_call *call) {
 
 /* --- reductions --- */
 
-/* Adds value y to the result *x of a reduction. */
+/* Returns the result x of a reduction with one more value y. */
 static float reduce_float(enum rfx_late_kind kind, float x, float y) {
     return kind == RFX_LATE_MAX ? larger(x, y) : kind == RFX_LATE_MIN ? smaller(x, y) : x * y;
 }
@@ -348,7 +347,7 @@ void rfx_late_reduce(struct rfx_late_call *call) {
     const enum rfx_late_kind kind = (enum rfx_late_kind)call->node->op->kind;
     const struct rfx_late_tensor *x = rfx_late_need(call, 0);
     bool axes[RFX_MAX_RANK];
-    int64_t strides[RFX_MAX_RANK] = {0}, index[RFX_MAX_RANK] = {0}, at = 0, n = 1;
+    int64_t n = 1;
     struct rfx_shape shape = {0};
     if (x == NULL) return;
     const bool floats = x->type == RFX_TYPE_FLOAT32;
@@ -365,9 +364,10 @@ void rfx_late_reduce(struct rfx_late_call *call) {
         if (!gone || call->node->ints[0] != 0)
             shape.dims[shape.rank++] = gone ? 1 : x->shape.dims[i];
     }
+    struct rfx_late_rows rows = {.shape = x->shape, .n = 1}; /* strides: of the result */
     for (int i = x->shape.rank - 1; i >= 0; i--) {
         if (axes[i] || !any) continue;
-        strides[i] = n;
+        rows.strides[0][i] = n;
         n *= x->shape.dims[i];
     }
     void *out = rfx_late_make(call, 0, x->type, &shape);
@@ -376,16 +376,15 @@ void rfx_late_reduce(struct rfx_late_call *call) {
         if (floats) ((float *)out)[i] = no_floats[kind];
         if (!floats) ((int64_t *)out)[i] = no_ints[kind];
     }
-    for (int64_t i = 0; i < x->elems; i++) {
-        if (floats)
-            ((float *)out)[at] = reduce_float(kind, ((float *)out)[at], AT(float, x, 0)[i]);
-        else
-            ((int64_t *)out)[at] = reduce_int(kind, ((int64_t *)out)[at], AT(int64_t, x, 0)[i]);
-        for (int axis = x->shape.rank - 1; axis >= 0; axis--) {
-            at += strides[axis];
-            if (++index[axis] < x->shape.dims[axis]) break;
-            at -= strides[axis] * x->shape.dims[axis];
-            index[axis] = 0;
+    rfx_late_rows_begin(&rows);
+    for (int64_t from = 0; from < x->elems; from += rows.columns, rfx_late_rows_next(&rows))
+        for (int64_t i = 0; i < rows.columns; i++) {
+            const int64_t at = rows.at[0] + i * rows.step[0];
+            if (floats)
+                ((float *)out)[at] =
+                    reduce_float(kind, ((float *)out)[at], AT(float, x, 0)[from + i]);
+            else
+                ((int64_t *)out)[at] =
+                    reduce_int(kind, ((int64_t *)out)[at], AT(int64_t, x, 0)[from + i]);
         }
-    }
 }

@@ -232,11 +232,10 @@ void rfx_late_reshape(struct rfx_late_call *call, const struct rfx_shape *shape)
 
 /* Makes result k of an If a copy of a value of its branch. */
 static void take_result(struct rfx_late_call *call, int k, int value) {
-    const struct rfx_late_tensor *from = &call->run->values[value];
-    if (call->status != RFX_OK || !rfx_late_gives(call, k)) return;
-    const struct rfx_late_tensor x = *from;
-    void *out = rfx_late_make(call, k, x.type, &x.shape);
-    if (out != NULL) memcpy(out, x.data, tensor_bytes(&x));
+    const struct rfx_late_tensor *x = &call->run->values[value];
+    if (!rfx_late_gives(call, k)) return;
+    void *out = rfx_late_make(call, k, x->type, &x->shape);
+    if (out != NULL) memcpy(out, x->data, tensor_bytes(x));
 }
 
 static enum rfx_status run_block(struct rfx_late_run *run, const struct rfx_late_block *block,

@@ -4,7 +4,6 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/late/late_ops.h"
-#include "rfexec/late/late_run.h"
 
 static bool is_zero(const struct rfx_late_tensor *x, int64_t i) {
     if (x->type == RFX_TYPE_FLOAT32) return ((const float *)x->data)[i] == 0.0F;
@@ -100,8 +99,8 @@ void rfx_late_top_k(struct rfx_late_call *call) {
     }
     struct rfx_shape shape = x->shape;
     const int64_t dim = x->shape.dims[axis];
-    const int64_t inner = rfx_late_product(&shape, axis + 1, shape.rank);
-    const int64_t outer = rfx_late_product(&shape, 0, axis);
+    const int64_t inner = rfx_shape_product(&shape, axis + 1, shape.rank);
+    const int64_t outer = rfx_shape_product(&shape, 0, axis);
     const size_t bytes = rfx_type_bytes(x->type);
     shape.dims[axis] = k;
     bool values_read = rfx_late_gives(call, 0), places_read = rfx_late_gives(call, 1);
