@@ -86,6 +86,7 @@ static const struct example examples[] = {
     {"ConstantOfShape", "", "l[2] 4611686018427387904 4|-", NULL, "a result of shape"},
     {"Pad", "", "f[2] 1 2|l[2] 1 2", "f[5] 0 1 2 0 0", NULL},
     {"Pad", "", "f[1,2] 1 2|l[4] 0 -1 1 0|f[] 9", "f[2,1] 2 9", NULL},
+    {"Pad", "", "f[2,2] 1 2 3 4|l[4] 0 -1 0 0", "f[2,1] 2 4", NULL},
     {"Pad", "", "f[0]|l[2] 0 3", "f[3] 0 0 0", NULL},
     {"Pad", "", "f[2] 1 2|l[1] 1", NULL, "1 pads for rank 1"},
     {"Pad", "", "f[2] 1 2|l[2] -3 4", NULL, "axis 0 of 2 is padded by -3"},
