@@ -129,7 +129,7 @@ static unsigned char *begin_pair(struct rfx_late_call *call, enum rfx_type made,
     *b = rfx_late_need(call, 1);
     if (*a == NULL || *b == NULL) return NULL;
     if ((*a)->type != (*b)->type)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "operands of %s and %s",
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "operands of %s and %s: one type is needed",
                         rfx_type_name((*a)->type), rfx_type_name((*b)->type));
     const struct rfx_shape *const shapes[] = {&(*a)->shape, &(*b)->shape};
     rfx_late_rows_broadcast(call, shapes, 2, rows);
@@ -137,7 +137,8 @@ static unsigned char *begin_pair(struct rfx_late_call *call, enum rfx_type made,
 }
 
 static void refuse_type(struct rfx_late_call *call, enum rfx_type type) {
-    rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "elements of %s", rfx_type_name(type));
+    rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "elements of %s are not supported",
+                    rfx_type_name(type));
 }
 
 /* Whether the kind can compute with b, the divisor of Div and Mod. */
@@ -147,7 +148,8 @@ static bool takes(struct rfx_late_call *call, enum rfx_late_kind kind,
                divides = kind == RFX_LATE_DIV || kind == RFX_LATE_MOD;
     if (b->type == RFX_TYPE_BOOL || (kind == RFX_LATE_MOD && floats)) refuse_type(call, b->type);
     if (kind == RFX_LATE_MOD && call->node->ints[0] != 0)
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "fmod %lld", (long long)call->node->ints[0]);
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "fmod %lld is not supported",
+                        (long long)call->node->ints[0]);
     for (int64_t i = 0; divides && !floats && i < b->elems && call->status == RFX_OK; i++)
         if (rfx_late_int(call, b, i) == 0)
             rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a divisor is 0");
@@ -238,8 +240,9 @@ static void read_limit(struct rfx_late_call *call, int k, enum rfx_type type, vo
     const struct rfx_late_tensor *given = rfx_late_in(call, k);
     if (given == NULL) return;
     if (given->elems != 1 || given->type != type)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a limit of %lld elements of %s",
-                        (long long)given->elems, rfx_type_name(given->type));
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED,
+                        "a limit of %lld elements of %s: one of %s is needed",
+                        (long long)given->elems, rfx_type_name(given->type), rfx_type_name(type));
     else
         memcpy(limit, given->data, rfx_type_bytes(type));
 }
@@ -292,7 +295,8 @@ void rfx_late_cast(struct rfx_late_call *call) {
     if (to == RFX_TYPE_FLOAT16 || to == RFX_TYPE_BFLOAT16 || to == RFX_TYPE_FLOAT64)
         to = RFX_TYPE_FLOAT32;
     if (!rfx_late_has_type(to)) {
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a cast to element type %lld",
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED,
+                        "a cast to element type %lld is not supported",
                         (long long)call->node->ints[0]);
         return;
     }
@@ -310,7 +314,8 @@ void rfx_late_where(struct rfx_late_call *call) {
     for (int k = 0; k < 3; k++) in[k] = rfx_late_need(call, k);
     if (in[2] == NULL || in[1] == NULL || in[0] == NULL) return;
     if (in[0]->type != RFX_TYPE_BOOL || in[1]->type != in[2]->type)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a condition of %s, and %s or %s",
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED,
+                        "a condition of %s, and %s or %s: bool and one type are needed",
                         rfx_type_name(in[0]->type), rfx_type_name(in[1]->type),
                         rfx_type_name(in[2]->type));
     const struct rfx_shape *const shapes[] = {&in[0]->shape, &in[1]->shape, &in[2]->shape};

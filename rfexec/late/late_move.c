@@ -36,7 +36,8 @@ void rfx_late_reshape_op(struct rfx_late_call *call) {
         if (*dim == -1 && open < 0) {
             open = i;
         } else if (*dim < 0 || !rfx_checked_mul_i64(product, *dim, &product)) {
-            rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a new dimension of %lld", (long long)*dim);
+            rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a new dimension of %lld is not possible",
+                            (long long)*dim);
         }
     }
     if (call->status != RFX_OK) return;
@@ -83,7 +84,8 @@ void rfx_late_unsqueeze(struct rfx_late_call *call) {
         n = (int)rfx_min_i64(list->elems, 2 * RFX_MAX_RANK);
     shape.rank = x->shape.rank + n;
     if (shape.rank > RFX_MAX_RANK) {
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of rank %d", shape.rank);
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED,
+                        "a result of rank %d: at most %d is supported", shape.rank, RFX_MAX_RANK);
         return;
     }
     if (!rfx_late_axes(call, 1, shape.rank, axes))
@@ -276,7 +278,7 @@ void rfx_late_expand(struct rfx_late_call *call) {
     wanted.rank = rfx_late_ints(call, 1, wanted.dims);
     for (int i = 0; i < wanted.rank; i++)
         if (wanted.dims[i] < 0)
-            rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a dimension of %lld",
+            rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a dimension of %lld is not possible",
                             (long long)wanted.dims[i]);
     if (call->status != RFX_OK) return;
     const struct rfx_shape *const shapes[] = {&x->shape, &wanted};
@@ -290,7 +292,7 @@ void rfx_late_constant_of_shape(struct rfx_late_call *call) {
     shape.rank = rfx_late_ints(call, 0, shape.dims);
     const struct rfx_late_tensor *value = rfx_late_in(call, 1);
     if (value != NULL && value->elems != 1)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a value of %lld elements",
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a value of %lld elements: one is needed",
                         (long long)value->elems);
     enum rfx_type type = value != NULL ? value->type : RFX_TYPE_FLOAT32;
     const size_t bytes = rfx_type_bytes(type);
@@ -325,12 +327,13 @@ void rfx_late_pad(struct rfx_late_call *call) {
     if (x == NULL || pads == NULL) return;
     struct rfx_shape shape = x->shape;
     if (pads->elems != 2 * (int64_t)shape.rank)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "%lld pads for rank %d", (long long)pads->elems,
-                        shape.rank);
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED,
+                        "%lld pads for rank %d: two for each axis are needed",
+                        (long long)pads->elems, shape.rank);
     if (value != NULL && (value->type != x->type || value->elems != 1))
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a padding of %lld elements of %s for %s",
-                        (long long)value->elems, rfx_type_name(value->type),
-                        rfx_type_name(x->type));
+        rfx_late_refuse(
+            call, RFX_STATUS_MALFORMED, "a padding of %lld elements of %s: one of %s is needed",
+            (long long)value->elems, rfx_type_name(value->type), rfx_type_name(x->type));
     for (int i = 0; i < shape.rank && call->status == RFX_OK; i++) {
         before[i] = rfx_late_int(call, pads, i);
         if (!rfx_checked_add_i64(shape.dims[i], before[i], &shape.dims[i]) ||
@@ -367,7 +370,8 @@ void rfx_late_gather(struct rfx_late_call *call) {
     const int rank = x->shape.rank, axis = rfx_late_axis(call, call->node->ints[0], rank);
     struct rfx_shape shape = {.rank = rank - 1 + indices->shape.rank};
     if (call->status == RFX_OK && shape.rank > RFX_MAX_RANK)
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of rank %d", shape.rank);
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED,
+                        "a result of rank %d: at most %d is supported", shape.rank, RFX_MAX_RANK);
     if (call->status != RFX_OK) return;
     int n = 0;
     for (int i = 0; i < axis; i++) shape.dims[n++] = x->shape.dims[i];
@@ -419,7 +423,7 @@ void rfx_late_gather_nd(struct rfx_late_call *call) {
     struct rfx_shape shape;
     if (x == NULL || indices == NULL) return;
     if (call->node->ints[0] != 0)
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "batch_dims %lld",
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "batch_dims %lld is not supported",
                         (long long)call->node->ints[0]);
     const int k = tuples_of(call, x, indices, &shape);
     unsigned char *out = rfx_late_make(call, 0, x->type, &shape);
@@ -438,12 +442,15 @@ void rfx_late_scatter_nd(struct rfx_late_call *call) {
     const struct rfx_late_tensor *x = rfx_late_need(call, 0), *indices = rfx_late_need(call, 1);
     const struct rfx_late_tensor *updates = rfx_late_need(call, 2);
     struct rfx_shape shape;
+    char a[RFX_SHAPE_TEXT], b[RFX_SHAPE_TEXT];
     if (updates == NULL || x == NULL || indices == NULL) return;
     const int k = tuples_of(call, x, indices, &shape);
     if (call->status == RFX_OK &&
         (updates->type != x->type || !rfx_shape_equal(&updates->shape, &shape)))
         rfx_late_refuse(call, RFX_STATUS_MALFORMED,
-                        "updates of another shape or type than the indices name");
+                        "updates of shape %s of %s: shape %s of %s is needed",
+                        rfx_shape_text(&updates->shape, "x", a), rfx_type_name(updates->type),
+                        rfx_shape_text(&shape, "x", b), rfx_type_name(x->type));
     unsigned char *out = rfx_late_make(call, 0, x->type, &x->shape);
     if (out == NULL) return;
     const size_t run =

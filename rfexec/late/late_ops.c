@@ -94,8 +94,8 @@ int rfx_late_ints(struct rfx_late_call *call, int k, int64_t *out) {
 
 int rfx_late_axis(struct rfx_late_call *call, int64_t axis, int rank) {
     if (axis >= -rank && axis < rank) return (int)(axis < 0 ? axis + rank : axis);
-    rfx_late_refuse(call, RFX_STATUS_MALFORMED, "axis %lld of a tensor of rank %d", (long long)axis,
-                    rank);
+    rfx_late_refuse(call, RFX_STATUS_MALFORMED, "there is no axis %lld in a tensor of rank %d",
+                    (long long)axis, rank);
     return 0;
 }
 
@@ -108,7 +108,8 @@ bool rfx_late_axes(struct rfx_late_call *call, int k, int rank, bool axes[RFX_MA
         n = rfx_late_ints(call, k, list);
         given = true;
     } else if (n > RFX_MAX_RANK) {
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "%d axes", n);
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "%d axes: at most %d are possible", n,
+                        RFX_MAX_RANK);
         n = 0;
     } else if (n > 0) {
         memcpy(list, node->list, (size_t)n * sizeof *list);
@@ -165,7 +166,7 @@ void rfx_late_rows_broadcast(struct rfx_late_call *call, const struct rfx_shape 
     if (rfx_late_elems(&rows->shape, &elems))
         rfx_late_rows_begin(rows);
     else
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of shape %s",
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of shape %s is too large",
                         rfx_shape_text(&rows->shape, "x", a));
 }
 
