@@ -58,4 +58,11 @@ static inline void rfx_shape_strides(const struct rfx_shape *shape, int64_t *str
         step *= shape->dims[i];
     }
 }
+
+/* Returns the product of dims [from, to). */
+static inline int64_t rfx_shape_product(const struct rfx_shape *shape, int from, int to) {
+    int64_t product = 1;
+    for (int i = from; i < to; i++) product *= shape->dims[i];
+    return product;
+}
 #endif

@@ -147,12 +147,6 @@ struct plan {
     int64_t count, run;
 };
 
-static int64_t product(const struct rfx_shape *shape, int from, int to) {
-    int64_t elems = 1;
-    for (int i = from; i < to; i++) elems *= shape->dims[i];
-    return elems;
-}
-
 static struct plan plan_of(const struct rfx_run_args *args) {
     const struct rfx_node *node = args->node;
     struct plan p = {.node = node, .at = rfx_view_f32(&args->in[1])};
@@ -160,13 +154,13 @@ static struct plan plan_of(const struct rfx_run_args *args) {
     p.indices = &args->graph->nodes[node->in[1]].out.shape;
     rfx_shape_strides(p.data, p.strides);
     int axis = node->attr.index.axis;
-    p.count = product(p.indices, 0, p.indices->rank);
+    p.count = rfx_shape_product(p.indices, 0, p.indices->rank);
     p.run = 1;
     if (node->attr.index.kind == RFX_INDEX_TUPLES) {
-        p.count = product(p.indices, 0, p.indices->rank - 1);
-        p.run = product(p.data, axis + axes_of(node, p.indices), p.data->rank);
+        p.count = rfx_shape_product(p.indices, 0, p.indices->rank - 1);
+        p.run = rfx_shape_product(p.data, axis + axes_of(node, p.indices), p.data->rank);
     } else if (node->attr.index.kind == RFX_INDEX_SLICES) {
-        p.count *= product(p.data, 0, axis);
+        p.count *= rfx_shape_product(p.data, 0, axis);
         p.run = p.strides[axis];
     }
     return p;
@@ -189,7 +183,7 @@ static int64_t offset_of(const struct plan *p, int64_t i) {
     enum rfx_index_kind kind = p->node->attr.index.kind;
     if (kind == RFX_INDEX_TUPLES) {
         int width = axes_of(p->node, p->indices);
-        int64_t per_batch = product(p->indices, axis, p->indices->rank - 1);
+        int64_t per_batch = rfx_shape_product(p->indices, axis, p->indices->rank - 1);
         int64_t offset = axis == 0 ? 0 : i / per_batch * p->strides[axis - 1];
         for (int d = 0; d < width; d++) {
             int64_t index = index_of(p->at[i * width + d], p->data->dims[axis + d]);
@@ -198,7 +192,7 @@ static int64_t offset_of(const struct plan *p, int64_t i) {
         }
         return offset;
     }
-    int64_t n = product(p->indices, 0, p->indices->rank);
+    int64_t n = rfx_shape_product(p->indices, 0, p->indices->rank);
     int64_t index = index_of(p->at[i % n], p->data->dims[axis]);
     if (index < 0) return -1;
     if (kind == RFX_INDEX_SLICES) return (i / n * p->data->dims[axis] + index) * p->strides[axis];

@@ -39,9 +39,7 @@ static bool is_list(const struct rfx_late_output *output) {
            output->dims[2] == 6;
 }
 
-/* Adds a node to the main block, whose first n operands are in[]. Returns its result; -1: no
- * memory.
- */
+/* Adds a node with n operands to the main block. Returns its result; -1: no memory. */
 static int add(struct rfx_late *late, const char *op, const int *in, int n) {
     const struct rfx_late_op *row = rfx_late_op_find(op);
     struct rfx_late_node *node = rfx_late_add_node(late, &late->block, row, "detections", n, 1);

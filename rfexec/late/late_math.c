@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "layers/core/real_math.h"
-#include "layers/graph/tensor.h"
 #include "rfexec/late/late_ops.h"
 
 /* --- two operands --- */
@@ -130,15 +129,16 @@ static unsigned char *begin_pair(struct rfx_late_call *call, enum rfx_type made,
     *b = rfx_late_need(call, 1);
     if (*a == NULL || *b == NULL) return NULL;
     if ((*a)->type != (*b)->type)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "operands of %s and %s",
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "operands of %s and %s: one type is needed",
                         rfx_type_name((*a)->type), rfx_type_name((*b)->type));
     const struct rfx_shape *const shapes[] = {&(*a)->shape, &(*b)->shape};
-    rfx_late_rows_begin(call, shapes, 2, rows);
+    rfx_late_rows_broadcast(call, shapes, 2, rows);
     return rfx_late_make(call, 0, made == RFX_TYPE_COUNT ? (*a)->type : made, &rows->shape);
 }
 
 static void refuse_type(struct rfx_late_call *call, enum rfx_type type) {
-    rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "elements of %s", rfx_type_name(type));
+    rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "elements of %s are not supported",
+                    rfx_type_name(type));
 }
 
 /* Whether the kind can compute with b, the divisor of Div and Mod. */
@@ -148,7 +148,8 @@ static bool takes(struct rfx_late_call *call, enum rfx_late_kind kind,
                divides = kind == RFX_LATE_DIV || kind == RFX_LATE_MOD;
     if (b->type == RFX_TYPE_BOOL || (kind == RFX_LATE_MOD && floats)) refuse_type(call, b->type);
     if (kind == RFX_LATE_MOD && call->node->ints[0] != 0)
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "fmod %lld", (long long)call->node->ints[0]);
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "fmod %lld is not supported",
+                        (long long)call->node->ints[0]);
     for (int64_t i = 0; divides && !floats && i < b->elems && call->status == RFX_OK; i++)
         if (rfx_late_int(call, b, i) == 0)
             rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a divisor is 0");
@@ -239,8 +240,9 @@ static void read_limit(struct rfx_late_call *call, int k, enum rfx_type type, vo
     const struct rfx_late_tensor *given = rfx_late_in(call, k);
     if (given == NULL) return;
     if (given->elems != 1 || given->type != type)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a limit of %lld elements of %s",
-                        (long long)given->elems, rfx_type_name(given->type));
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED,
+                        "a limit of %lld elements of %s: one of %s is needed",
+                        (long long)given->elems, rfx_type_name(given->type), rfx_type_name(type));
     else
         memcpy(limit, given->data, rfx_type_bytes(type));
 }
@@ -293,7 +295,8 @@ void rfx_late_cast(struct rfx_late_call *call) {
     if (to == RFX_TYPE_FLOAT16 || to == RFX_TYPE_BFLOAT16 || to == RFX_TYPE_FLOAT64)
         to = RFX_TYPE_FLOAT32;
     if (!rfx_late_has_type(to)) {
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a cast to element type %lld",
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED,
+                        "a cast to element type %lld is not supported",
                         (long long)call->node->ints[0]);
         return;
     }
@@ -311,11 +314,12 @@ void rfx_late_where(struct rfx_late_call *call) {
     for (int k = 0; k < 3; k++) in[k] = rfx_late_need(call, k);
     if (in[2] == NULL || in[1] == NULL || in[0] == NULL) return;
     if (in[0]->type != RFX_TYPE_BOOL || in[1]->type != in[2]->type)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a condition of %s, and %s or %s",
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED,
+                        "a condition of %s, and %s or %s: bool and one type are needed",
                         rfx_type_name(in[0]->type), rfx_type_name(in[1]->type),
                         rfx_type_name(in[2]->type));
     const struct rfx_shape *const shapes[] = {&in[0]->shape, &in[1]->shape, &in[2]->shape};
-    rfx_late_rows_begin(call, shapes, 3, &rows);
+    rfx_late_rows_broadcast(call, shapes, 3, &rows);
     unsigned char *out = rfx_late_make(call, 0, in[1]->type, &rows.shape);
     const size_t bytes = rfx_type_bytes(in[1]->type);
     for (int64_t r = 0; out != NULL && r < rows.rows; r++, rfx_late_rows_next(&rows))
@@ -328,7 +332,7 @@ void rfx_late_where(struct rfx_late_call *call) {
 
 /* --- reductions --- */
 
-/* Adds value y to the result *x of a reduction. */
+/* Returns the result x of a reduction with one more value y. */
 static float reduce_float(enum rfx_late_kind kind, float x, float y) {
     return kind == RFX_LATE_MAX ? larger(x, y) : kind == RFX_LATE_MIN ? smaller(x, y) : x * y;
 }
@@ -348,7 +352,7 @@ void rfx_late_reduce(struct rfx_late_call *call) {
     const enum rfx_late_kind kind = (enum rfx_late_kind)call->node->op->kind;
     const struct rfx_late_tensor *x = rfx_late_need(call, 0);
     bool axes[RFX_MAX_RANK];
-    int64_t strides[RFX_MAX_RANK] = {0}, index[RFX_MAX_RANK] = {0}, at = 0, n = 1;
+    int64_t n = 1;
     struct rfx_shape shape = {0};
     if (x == NULL) return;
     const bool floats = x->type == RFX_TYPE_FLOAT32;
@@ -365,9 +369,10 @@ void rfx_late_reduce(struct rfx_late_call *call) {
         if (!gone || call->node->ints[0] != 0)
             shape.dims[shape.rank++] = gone ? 1 : x->shape.dims[i];
     }
+    struct rfx_late_rows rows = {.shape = x->shape, .n = 1}; /* strides: of the result */
     for (int i = x->shape.rank - 1; i >= 0; i--) {
         if (axes[i] || !any) continue;
-        strides[i] = n;
+        rows.strides[0][i] = n;
         n *= x->shape.dims[i];
     }
     void *out = rfx_late_make(call, 0, x->type, &shape);
@@ -376,16 +381,15 @@ void rfx_late_reduce(struct rfx_late_call *call) {
         if (floats) ((float *)out)[i] = no_floats[kind];
         if (!floats) ((int64_t *)out)[i] = no_ints[kind];
     }
-    for (int64_t i = 0; i < x->elems; i++) {
-        if (floats)
-            ((float *)out)[at] = reduce_float(kind, ((float *)out)[at], AT(float, x, 0)[i]);
-        else
-            ((int64_t *)out)[at] = reduce_int(kind, ((int64_t *)out)[at], AT(int64_t, x, 0)[i]);
-        for (int axis = x->shape.rank - 1; axis >= 0; axis--) {
-            at += strides[axis];
-            if (++index[axis] < x->shape.dims[axis]) break;
-            at -= strides[axis] * x->shape.dims[axis];
-            index[axis] = 0;
+    rfx_late_rows_begin(&rows);
+    for (int64_t from = 0; from < x->elems; from += rows.columns, rfx_late_rows_next(&rows))
+        for (int64_t i = 0; i < rows.columns; i++) {
+            const int64_t at = rows.at[0] + i * rows.step[0];
+            if (floats)
+                ((float *)out)[at] =
+                    reduce_float(kind, ((float *)out)[at], AT(float, x, 0)[from + i]);
+            else
+                ((int64_t *)out)[at] =
+                    reduce_int(kind, ((int64_t *)out)[at], AT(int64_t, x, 0)[from + i]);
         }
-    }
 }

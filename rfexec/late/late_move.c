@@ -6,9 +6,7 @@
 
 void rfx_late_identity(struct rfx_late_call *call) {
     const struct rfx_late_tensor *x = rfx_late_need(call, 0);
-    if (x == NULL) return;
-    const struct rfx_shape shape = x->shape;
-    rfx_late_reshape(call, &shape);
+    if (x != NULL) rfx_late_reshape(call, &x->shape);
 }
 
 void rfx_late_shape(struct rfx_late_call *call) {
@@ -38,7 +36,8 @@ void rfx_late_reshape_op(struct rfx_late_call *call) {
         if (*dim == -1 && open < 0) {
             open = i;
         } else if (*dim < 0 || !rfx_checked_mul_i64(product, *dim, &product)) {
-            rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a new dimension of %lld", (long long)*dim);
+            rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a new dimension of %lld is not possible",
+                            (long long)*dim);
         }
     }
     if (call->status != RFX_OK) return;
@@ -52,9 +51,9 @@ void rfx_late_flatten(struct rfx_late_call *call) {
     const int rank = x->shape.rank;
     int64_t axis = call->node->ints[0];
     if (axis != rank) axis = rfx_late_axis(call, axis, rank);
-    const struct rfx_shape shape = {
-        2,
-        {rfx_late_product(&x->shape, 0, (int)axis), rfx_late_product(&x->shape, (int)axis, rank)}};
+    const struct rfx_shape shape = {2,
+                                    {rfx_shape_product(&x->shape, 0, (int)axis),
+                                     rfx_shape_product(&x->shape, (int)axis, rank)}};
     rfx_late_reshape(call, &shape);
 }
 
@@ -85,7 +84,8 @@ void rfx_late_unsqueeze(struct rfx_late_call *call) {
         n = (int)rfx_min_i64(list->elems, 2 * RFX_MAX_RANK);
     shape.rank = x->shape.rank + n;
     if (shape.rank > RFX_MAX_RANK) {
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of rank %d", shape.rank);
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED,
+                        "a result of rank %d: at most %d is supported", shape.rank, RFX_MAX_RANK);
         return;
     }
     if (!rfx_late_axes(call, 1, shape.rank, axes))
@@ -95,30 +95,34 @@ void rfx_late_unsqueeze(struct rfx_late_call *call) {
     rfx_late_reshape(call, &shape);
 }
 
-/* Copies elements of a tensor with these strides (in elements) to consecutive places. */
-static void copy_strided(const struct rfx_late_tensor *x, const struct rfx_shape *shape,
-                         const int64_t *strides, int64_t first, void *out) {
+/* Copies elements of x to out, of the same type. rows: shape, strides and at are set, [0] of x and
+ * [1] of out. */
+static void copy_rows(const struct rfx_late_tensor *x, struct rfx_late_rows *rows, void *out) {
     const size_t bytes = rfx_type_bytes(x->type);
-    int64_t index[RFX_MAX_RANK] = {0}, at = first, n = rfx_late_product(shape, 0, shape->rank);
-    unsigned char *to = out;
-    for (int64_t i = 0; i < n; i++, to += bytes) {
-        memcpy(to, (const unsigned char *)x->data + (size_t)at * bytes, bytes);
-        for (int axis = shape->rank - 1; axis >= 0; axis--) {
-            at += strides[axis];
-            if (++index[axis] < shape->dims[axis]) break;
-            at -= strides[axis] * shape->dims[axis];
-            index[axis] = 0;
+    rows->n = 2;
+    rfx_late_rows_begin(rows);
+    for (int64_t r = 0; r < rows->rows; r++, rfx_late_rows_next(rows))
+        for (int64_t i = 0; i < rows->columns; i++) {
+            size_t from = (size_t)(rows->at[0] + i * rows->step[0]) * bytes;
+            size_t to = (size_t)(rows->at[1] + i * rows->step[1]) * bytes;
+            memcpy((unsigned char *)out + to, (const unsigned char *)x->data + from, bytes);
         }
-    }
 }
 
-static void strides_of(const struct rfx_shape *shape, int64_t *strides) {
-    for (int i = 0; i < shape->rank; i++) strides[i] = rfx_late_product(shape, i + 1, shape->rank);
+/* Makes result k of `shape` from the elements of x with these strides. */
+static void make_strided(struct rfx_late_call *call, int k, const struct rfx_late_tensor *x,
+                         const struct rfx_shape *shape, const int64_t *strides, int64_t first) {
+    struct rfx_late_rows rows = {.shape = *shape, .at = {first}};
+    void *out = rfx_late_make(call, k, x->type, shape);
+    if (out == NULL) return;
+    memcpy(rows.strides[0], strides, sizeof rows.strides[0]);
+    rfx_shape_strides(shape, rows.strides[1]);
+    copy_rows(x, &rows, out);
 }
 
 void rfx_late_transpose(struct rfx_late_call *call) {
     const struct rfx_late_tensor *x = rfx_late_need(call, 0);
-    int64_t own[RFX_MAX_RANK], strides[RFX_MAX_RANK];
+    int64_t own[RFX_MAX_RANK], strides[RFX_MAX_RANK] = {0};
     unsigned seen = 0;
     if (x == NULL) return;
     struct rfx_shape shape = {.rank = x->shape.rank};
@@ -126,7 +130,7 @@ void rfx_late_transpose(struct rfx_late_call *call) {
     if (perm != NULL && call->node->n_list != shape.rank)
         rfx_late_refuse(call, RFX_STATUS_MALFORMED, "perm has %d numbers for rank %d",
                         call->node->n_list, shape.rank);
-    strides_of(&x->shape, own);
+    rfx_shape_strides(&x->shape, own);
     for (int i = 0; i < shape.rank && call->status == RFX_OK; i++) {
         int64_t from = perm != NULL ? perm[i] : shape.rank - 1 - i;
         if (from < 0 || from >= shape.rank || (seen & 1U << from) != 0) {
@@ -137,8 +141,7 @@ void rfx_late_transpose(struct rfx_late_call *call) {
         shape.dims[i] = x->shape.dims[from];
         strides[i] = own[from];
     }
-    void *out = rfx_late_make(call, 0, x->type, &shape);
-    if (out != NULL) copy_strided(x, &shape, strides, 0, out);
+    make_strided(call, 0, x, &shape, strides, 0);
 }
 
 /* Checks that operand k has the type and, but for `axis`, the shape of operand 0. */
@@ -172,8 +175,8 @@ void rfx_late_concat(struct rfx_late_call *call) {
     shape.dims[axis] = sum;
     unsigned char *out = rfx_late_make(call, 0, first->type, &shape);
     if (out == NULL) return;
-    const int64_t outer = rfx_late_product(&shape, 0, axis);
-    const int64_t inner = rfx_late_product(&shape, axis + 1, rank);
+    const int64_t outer = rfx_shape_product(&shape, 0, axis);
+    const int64_t inner = rfx_shape_product(&shape, axis + 1, rank);
     const size_t bytes = rfx_type_bytes(first->type);
     for (int64_t o = 0; o < outer; o++)
         for (int k = 0; k < call->node->n_in; k++) {
@@ -200,7 +203,7 @@ static int64_t clamp_slice(int64_t dim, int64_t from, int64_t to, int64_t step, 
 void rfx_late_slice(struct rfx_late_call *call) {
     const struct rfx_late_tensor *x = rfx_late_need(call, 0);
     int64_t from[RFX_MAX_RANK], to[RFX_MAX_RANK], axes[RFX_MAX_RANK], steps[RFX_MAX_RANK];
-    int64_t strides[RFX_MAX_RANK], first = 0;
+    int64_t strides[RFX_MAX_RANK] = {0}, first = 0;
     int n = rfx_late_ints(call, 1, from), n_to = rfx_late_ints(call, 2, to);
     int n_axes = n, n_steps = n;
     unsigned seen = 0;
@@ -215,7 +218,7 @@ void rfx_late_slice(struct rfx_late_call *call) {
                         n_to, n_axes, n_steps);
     if (call->status != RFX_OK) return;
     struct rfx_shape shape = x->shape;
-    strides_of(&x->shape, strides);
+    rfx_shape_strides(&shape, strides);
     for (int i = 0; i < n; i++) {
         int64_t begin;
         int axis = rfx_late_axis(call, axes[i], shape.rank);
@@ -229,8 +232,7 @@ void rfx_late_slice(struct rfx_late_call *call) {
         first += begin * strides[axis];
         if (shape.dims[axis] > 1) strides[axis] *= steps[i];
     }
-    void *out = rfx_late_make(call, 0, x->type, &shape);
-    if (out != NULL) copy_strided(x, &shape, strides, first, out);
+    make_strided(call, 0, x, &shape, strides, first);
 }
 
 /* Returns the size of piece k of a Split; -1: an error was recorded. */
@@ -253,8 +255,8 @@ void rfx_late_split(struct rfx_late_call *call) {
     const struct rfx_late_tensor *x = rfx_late_need(call, 0);
     if (x == NULL) return;
     const int axis = rfx_late_axis(call, call->node->ints[0], x->shape.rank);
-    int64_t strides[RFX_MAX_RANK], at = 0, dim = x->shape.dims[axis];
-    strides_of(&x->shape, strides);
+    int64_t strides[RFX_MAX_RANK] = {0}, at = 0, dim = x->shape.dims[axis];
+    rfx_shape_strides(&x->shape, strides);
     for (int k = 0; k < call->node->n_out && call->status == RFX_OK; k++) {
         struct rfx_shape shape = x->shape;
         int64_t size = shape.dims[axis] = piece_of(call, k, dim);
@@ -264,10 +266,7 @@ void rfx_late_split(struct rfx_late_call *call) {
                             "piece %d has %lld elements, axis %d has %lld", k, (long long)size,
                             axis, (long long)dim);
         if (call->status != RFX_OK) return;
-        if (rfx_late_gives(call, k)) {
-            void *out = rfx_late_make(call, k, x->type, &shape);
-            if (out != NULL) copy_strided(x, &shape, strides, at * strides[axis], out);
-        }
+        if (rfx_late_gives(call, k)) make_strided(call, k, x, &shape, strides, at * strides[axis]);
         at += size;
     }
 }
@@ -279,13 +278,12 @@ void rfx_late_expand(struct rfx_late_call *call) {
     wanted.rank = rfx_late_ints(call, 1, wanted.dims);
     for (int i = 0; i < wanted.rank; i++)
         if (wanted.dims[i] < 0)
-            rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a dimension of %lld",
+            rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a dimension of %lld is not possible",
                             (long long)wanted.dims[i]);
     if (call->status != RFX_OK) return;
     const struct rfx_shape *const shapes[] = {&x->shape, &wanted};
-    rfx_late_rows_begin(call, shapes, 2, &rows);
-    void *out = rfx_late_make(call, 0, x->type, &rows.shape);
-    if (out != NULL) copy_strided(x, &rows.shape, rows.strides[0], 0, out);
+    rfx_late_rows_broadcast(call, shapes, 2, &rows);
+    make_strided(call, 0, x, &rows.shape, rows.strides[0], 0);
 }
 
 void rfx_late_constant_of_shape(struct rfx_late_call *call) {
@@ -294,39 +292,32 @@ void rfx_late_constant_of_shape(struct rfx_late_call *call) {
     shape.rank = rfx_late_ints(call, 0, shape.dims);
     const struct rfx_late_tensor *value = rfx_late_in(call, 1);
     if (value != NULL && value->elems != 1)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a value of %lld elements",
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a value of %lld elements: one is needed",
                         (long long)value->elems);
     enum rfx_type type = value != NULL ? value->type : RFX_TYPE_FLOAT32;
     const size_t bytes = rfx_type_bytes(type);
     unsigned char *out = rfx_late_make(call, 0, type, &shape);
     if (out == NULL) return;
     const void *from = value != NULL ? value->data : &zero;
-    for (int64_t i = rfx_late_product(&shape, 0, shape.rank); i > 0; i--, out += bytes)
+    for (int64_t i = rfx_shape_product(&shape, 0, shape.rank); i > 0; i--, out += bytes)
         memcpy(out, from, bytes);
 }
 
-/* Copies x into the middle of a tensor of `shape`, which begins at -before of x. */
+/* Copies the part of x that lies in a tensor of `shape`, in which x begins at `before`. */
 static void copy_inside(const struct rfx_late_tensor *x, const struct rfx_shape *shape,
                         const int64_t *before, unsigned char *out) {
-    const size_t bytes = rfx_type_bytes(x->type);
-    int64_t index[RFX_MAX_RANK] = {0}, strides[RFX_MAX_RANK];
-    strides_of(shape, strides);
-    for (int64_t i = 0; i < x->elems; i++) {
-        int64_t at = 0;
-        bool inside = true;
-        for (int axis = 0; axis < shape->rank; axis++) {
-            int64_t place = index[axis] + before[axis];
-            inside = inside && place >= 0 && place < shape->dims[axis];
-            if (inside) at += place * strides[axis];
-        }
-        if (inside)
-            memcpy(out + (size_t)at * bytes, (const unsigned char *)x->data + (size_t)i * bytes,
-                   bytes);
-        for (int axis = shape->rank - 1; axis >= 0; axis--) {
-            if (++index[axis] < x->shape.dims[axis]) break;
-            index[axis] = 0;
-        }
+    struct rfx_late_rows rows = {.shape = {.rank = shape->rank}};
+    rfx_shape_strides(&x->shape, rows.strides[0]);
+    rfx_shape_strides(shape, rows.strides[1]);
+    for (int axis = 0; axis < shape->rank; axis++) {
+        int64_t lo = rfx_max_i64(-before[axis], 0);
+        int64_t hi = rfx_min_i64(x->shape.dims[axis], shape->dims[axis] - before[axis]);
+        if (hi <= lo) return;
+        rows.shape.dims[axis] = hi - lo;
+        rows.at[0] += lo * rows.strides[0][axis];
+        rows.at[1] += (lo + before[axis]) * rows.strides[1][axis];
     }
+    copy_rows(x, &rows, out);
 }
 
 void rfx_late_pad(struct rfx_late_call *call) {
@@ -336,12 +327,13 @@ void rfx_late_pad(struct rfx_late_call *call) {
     if (x == NULL || pads == NULL) return;
     struct rfx_shape shape = x->shape;
     if (pads->elems != 2 * (int64_t)shape.rank)
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "%lld pads for rank %d", (long long)pads->elems,
-                        shape.rank);
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED,
+                        "%lld pads for rank %d: two for each axis are needed",
+                        (long long)pads->elems, shape.rank);
     if (value != NULL && (value->type != x->type || value->elems != 1))
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "a padding of %lld elements of %s for %s",
-                        (long long)value->elems, rfx_type_name(value->type),
-                        rfx_type_name(x->type));
+        rfx_late_refuse(
+            call, RFX_STATUS_MALFORMED, "a padding of %lld elements of %s: one of %s is needed",
+            (long long)value->elems, rfx_type_name(value->type), rfx_type_name(x->type));
     for (int i = 0; i < shape.rank && call->status == RFX_OK; i++) {
         before[i] = rfx_late_int(call, pads, i);
         if (!rfx_checked_add_i64(shape.dims[i], before[i], &shape.dims[i]) ||
@@ -354,7 +346,7 @@ void rfx_late_pad(struct rfx_late_call *call) {
     unsigned char *out = rfx_late_make(call, 0, x->type, &shape);
     if (out == NULL) return;
     const size_t bytes = rfx_type_bytes(x->type);
-    const int64_t n = rfx_late_product(&shape, 0, shape.rank);
+    const int64_t n = rfx_shape_product(&shape, 0, shape.rank);
     memset(out, 0, (size_t)n * bytes);
     for (int64_t i = 0; value != NULL && i < n; i++)
         memcpy(out + (size_t)i * bytes, value->data, bytes);
@@ -378,7 +370,8 @@ void rfx_late_gather(struct rfx_late_call *call) {
     const int rank = x->shape.rank, axis = rfx_late_axis(call, call->node->ints[0], rank);
     struct rfx_shape shape = {.rank = rank - 1 + indices->shape.rank};
     if (call->status == RFX_OK && shape.rank > RFX_MAX_RANK)
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of rank %d", shape.rank);
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED,
+                        "a result of rank %d: at most %d is supported", shape.rank, RFX_MAX_RANK);
     if (call->status != RFX_OK) return;
     int n = 0;
     for (int i = 0; i < axis; i++) shape.dims[n++] = x->shape.dims[i];
@@ -386,9 +379,9 @@ void rfx_late_gather(struct rfx_late_call *call) {
     for (int i = axis + 1; i < rank; i++) shape.dims[n++] = x->shape.dims[i];
     unsigned char *out = rfx_late_make(call, 0, x->type, &shape);
     if (out == NULL) return;
-    const int64_t outer = rfx_late_product(&x->shape, 0, axis), dim = x->shape.dims[axis];
+    const int64_t outer = rfx_shape_product(&x->shape, 0, axis), dim = x->shape.dims[axis];
     const size_t run =
-        (size_t)rfx_late_product(&x->shape, axis + 1, rank) * rfx_type_bytes(x->type);
+        (size_t)rfx_shape_product(&x->shape, axis + 1, rank) * rfx_type_bytes(x->type);
     for (int64_t o = 0; o < outer; o++)
         for (int64_t i = 0; i < indices->elems && call->status == RFX_OK; i++, out += run) {
             int64_t at = o * dim + index_at(call, indices, i, dim);
@@ -430,13 +423,13 @@ void rfx_late_gather_nd(struct rfx_late_call *call) {
     struct rfx_shape shape;
     if (x == NULL || indices == NULL) return;
     if (call->node->ints[0] != 0)
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "batch_dims %lld",
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "batch_dims %lld is not supported",
                         (long long)call->node->ints[0]);
     const int k = tuples_of(call, x, indices, &shape);
     unsigned char *out = rfx_late_make(call, 0, x->type, &shape);
     if (out == NULL) return;
     const size_t run =
-        (size_t)rfx_late_product(&x->shape, k, x->shape.rank) * rfx_type_bytes(x->type);
+        (size_t)rfx_shape_product(&x->shape, k, x->shape.rank) * rfx_type_bytes(x->type);
     for (int64_t i = 0; i < indices->elems && call->status == RFX_OK; i += k, out += run) {
         int64_t at = slice_at(call, x, indices, i, k);
         if (call->status == RFX_OK)
@@ -449,16 +442,19 @@ void rfx_late_scatter_nd(struct rfx_late_call *call) {
     const struct rfx_late_tensor *x = rfx_late_need(call, 0), *indices = rfx_late_need(call, 1);
     const struct rfx_late_tensor *updates = rfx_late_need(call, 2);
     struct rfx_shape shape;
+    char a[RFX_SHAPE_TEXT], b[RFX_SHAPE_TEXT];
     if (updates == NULL || x == NULL || indices == NULL) return;
     const int k = tuples_of(call, x, indices, &shape);
     if (call->status == RFX_OK &&
         (updates->type != x->type || !rfx_shape_equal(&updates->shape, &shape)))
         rfx_late_refuse(call, RFX_STATUS_MALFORMED,
-                        "updates of another shape or type than the indices name");
+                        "updates of shape %s of %s: shape %s of %s is needed",
+                        rfx_shape_text(&updates->shape, "x", a), rfx_type_name(updates->type),
+                        rfx_shape_text(&shape, "x", b), rfx_type_name(x->type));
     unsigned char *out = rfx_late_make(call, 0, x->type, &x->shape);
     if (out == NULL) return;
     const size_t run =
-        (size_t)rfx_late_product(&x->shape, k, x->shape.rank) * rfx_type_bytes(x->type);
+        (size_t)rfx_shape_product(&x->shape, k, x->shape.rank) * rfx_type_bytes(x->type);
     memcpy(out, x->data, (size_t)x->elems * rfx_type_bytes(x->type));
     for (int64_t i = 0; i < indices->elems && call->status == RFX_OK; i += k) {
         int64_t at = slice_at(call, x, indices, i, k);

@@ -94,8 +94,8 @@ int rfx_late_ints(struct rfx_late_call *call, int k, int64_t *out) {
 
 int rfx_late_axis(struct rfx_late_call *call, int64_t axis, int rank) {
     if (axis >= -rank && axis < rank) return (int)(axis < 0 ? axis + rank : axis);
-    rfx_late_refuse(call, RFX_STATUS_MALFORMED, "axis %lld of a tensor of rank %d", (long long)axis,
-                    rank);
+    rfx_late_refuse(call, RFX_STATUS_MALFORMED, "there is no axis %lld in a tensor of rank %d",
+                    (long long)axis, rank);
     return 0;
 }
 
@@ -108,7 +108,8 @@ bool rfx_late_axes(struct rfx_late_call *call, int k, int rank, bool axes[RFX_MA
         n = rfx_late_ints(call, k, list);
         given = true;
     } else if (n > RFX_MAX_RANK) {
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "%d axes", n);
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "%d axes: at most %d are possible", n,
+                        RFX_MAX_RANK);
         n = 0;
     } else if (n > 0) {
         memcpy(list, node->list, (size_t)n * sizeof *list);
@@ -123,12 +124,6 @@ bool rfx_late_axes(struct rfx_late_call *call, int k, int rank, bool axes[RFX_MA
     return given;
 }
 
-int64_t rfx_late_product(const struct rfx_shape *shape, int from, int to) {
-    int64_t product = 1;
-    for (int i = from; i < to; i++) product *= shape->dims[i];
-    return product;
-}
-
 /* Sets axis `axis` of the result's shape from an operand, whose axes are counted from the last one.
  * Returns false if they do not match. */
 static bool join_axis(struct rfx_late_rows *rows, int axis, const struct rfx_shape *shape, int k) {
@@ -138,40 +133,41 @@ static bool join_axis(struct rfx_late_rows *rows, int axis, const struct rfx_sha
     if (shape->dims[own] != 1 && *dim != 1 && *dim != shape->dims[own]) return false;
     if (shape->dims[own] != 1) {
         *dim = shape->dims[own];
-        rows->strides[k][axis] = rfx_late_product(shape, own + 1, shape->rank);
+        rows->strides[k][axis] = rfx_shape_product(shape, own + 1, shape->rank);
     }
     return true;
 }
 
-void rfx_late_rows_begin(struct rfx_late_call *call, const struct rfx_shape *const *shapes, int n,
-                         struct rfx_late_rows *rows) {
+void rfx_late_rows_begin(struct rfx_late_rows *rows) {
+    const int last = rows->shape.rank - 1;
+    rows->rows = rfx_shape_product(&rows->shape, 0, last);
+    rows->columns = last >= 0 ? rows->shape.dims[last] : 1;
+    for (int k = 0; last >= 0 && k < rows->n; k++) rows->step[k] = rows->strides[k][last];
+}
+
+void rfx_late_rows_broadcast(struct rfx_late_call *call, const struct rfx_shape *const *shapes,
+                             int n, struct rfx_late_rows *rows) {
     char a[RFX_SHAPE_TEXT], b[RFX_SHAPE_TEXT];
-    *rows = (struct rfx_late_rows){.n = n, .rows = 1, .columns = 1};
+    int64_t elems;
+    *rows = (struct rfx_late_rows){.n = n};
     if (call->status != RFX_OK) return;
     for (int k = 0; k < n; k++)
         if (shapes[k]->rank > rows->shape.rank) rows->shape.rank = shapes[k]->rank;
-    const int rank = rows->shape.rank;
-    for (int axis = 0; axis < rank; axis++) {
+    for (int axis = 0; axis < rows->shape.rank; axis++) {
         rows->shape.dims[axis] = 1;
         for (int k = 0; k < n; k++)
             if (!join_axis(rows, axis, shapes[k], k)) {
                 rfx_late_refuse(call, RFX_STATUS_MALFORMED, "shapes %s and %s do not match",
                                 rfx_shape_text(shapes[0], "x", a),
                                 rfx_shape_text(shapes[k], "x", b));
-                rows->rows = rows->columns = 0;
                 return;
             }
     }
-    if (rank == 0) return;
-    int64_t elems;
-    if (!rfx_late_elems(&rows->shape, &elems)) {
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of shape %s",
+    if (rfx_late_elems(&rows->shape, &elems))
+        rfx_late_rows_begin(rows);
+    else
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of shape %s is too large",
                         rfx_shape_text(&rows->shape, "x", a));
-        return;
-    }
-    rows->columns = rows->shape.dims[rank - 1];
-    rows->rows = rfx_late_product(&rows->shape, 0, rank - 1);
-    for (int k = 0; k < n; k++) rows->step[k] = rows->strides[k][rank - 1];
 }
 
 void rfx_late_rows_next(struct rfx_late_rows *rows) {

@@ -8,6 +8,7 @@
 #ifndef RFX_RFEXEC_LATE_LATE_OPS_H
 #define RFX_RFEXEC_LATE_LATE_OPS_H
 
+#include "layers/graph/infer.h"
 #include "rfexec/late/late.h"
 
 struct rfx_late_run;
@@ -67,6 +68,9 @@ void *rfx_late_make(struct rfx_late_call *call, int k, enum rfx_type type,
  * is taken over if nobody else reads the operand. */
 void rfx_late_reshape(struct rfx_late_call *call, const struct rfx_shape *shape);
 
+/* For operators with long loops: records CANCELLED if the work is to stop. */
+void rfx_late_check_stop(struct rfx_late_call *call);
+
 /* Working memory of an operator, counted as the tensors are; NULL: there was an error. */
 void *rfx_late_alloc(struct rfx_late_call *call, int64_t count, size_t size);
 void rfx_late_release(struct rfx_late_call *call, void *block, int64_t count, size_t size);
@@ -85,25 +89,25 @@ int rfx_late_axis(struct rfx_late_call *call, int64_t axis, int rank);
  * whether there is a list. */
 bool rfx_late_axes(struct rfx_late_call *call, int k, int rank, bool axes[RFX_MAX_RANK]);
 
-/* Returns the product of dims [from, to). */
-int64_t rfx_late_product(const struct rfx_shape *shape, int from, int to);
-
-/* The elements of several operands that are broadcast to one shape, row by row: a row is the last
- * axis. */
-enum { RFX_LATE_BROADCAST = 3 };
+/* Goes through a shape row by row, in several tensors at a time. A row is the last axis. */
+enum { RFX_LATE_WALKED = 3 };
 struct rfx_late_rows {
-    struct rfx_shape shape; /* of the result */
+    struct rfx_shape shape;
+    int n; /* tensors */
     int64_t rows, columns;
-    int64_t strides[RFX_LATE_BROADCAST][RFX_MAX_RANK]; /* in elements; 0: broadcast */
-    int64_t at[RFX_LATE_BROADCAST];                    /* where the present row begins */
-    int64_t step[RFX_LATE_BROADCAST];                  /* along the row */
-    int64_t index[RFX_MAX_RANK];
-    int n;
+    int64_t strides[RFX_LATE_WALKED][RFX_MAX_RANK]; /* in elements; 0: broadcast */
+    int64_t at[RFX_LATE_WALKED];                    /* element at which the current row begins */
+    int64_t step[RFX_LATE_WALKED];                  /* along the row */
+    int64_t index[RFX_MAX_RANK];                    /* of the current row */
 };
 
-/* Begins with the first row of n shapes. Records an error if they do not match. */
-void rfx_late_rows_begin(struct rfx_late_call *call, const struct rfx_shape *const *shapes, int n,
-                         struct rfx_late_rows *rows);
+/* Begins with the first row. The caller has set shape, n, strides and at; the rest is 0. */
+void rfx_late_rows_begin(struct rfx_late_rows *rows);
+
+/* Begins with the first row of the shape to which n tensors of these shapes are broadcast. Records
+ * an error if the shapes do not match. */
+void rfx_late_rows_broadcast(struct rfx_late_call *call, const struct rfx_shape *const *shapes,
+                             int n, struct rfx_late_rows *rows);
 void rfx_late_rows_next(struct rfx_late_rows *rows);
 
 /* --- operators, in the order of their files --- */

@@ -196,7 +196,7 @@ void *rfx_late_make(struct rfx_late_call *call, int k, enum rfx_type type,
     char text[RFX_SHAPE_TEXT];
     if (call->status != RFX_OK) return NULL;
     if (!rfx_late_elems(shape, &tensor.elems)) {
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of shape %s",
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "a result of shape %s is not possible",
                         rfx_shape_text(shape, "x", text));
         return NULL;
     }
@@ -232,11 +232,10 @@ void rfx_late_reshape(struct rfx_late_call *call, const struct rfx_shape *shape)
 
 /* Makes result k of an If a copy of a value of its branch. */
 static void take_result(struct rfx_late_call *call, int k, int value) {
-    const struct rfx_late_tensor *from = &call->run->values[value];
-    if (call->status != RFX_OK || !rfx_late_gives(call, k)) return;
-    const struct rfx_late_tensor x = *from;
-    void *out = rfx_late_make(call, k, x.type, &x.shape);
-    if (out != NULL) memcpy(out, x.data, tensor_bytes(&x));
+    const struct rfx_late_tensor *x = &call->run->values[value];
+    if (!rfx_late_gives(call, k)) return;
+    void *out = rfx_late_make(call, k, x->type, &x->shape);
+    if (out != NULL) memcpy(out, x->data, tensor_bytes(x));
 }
 
 static enum rfx_status run_block(struct rfx_late_run *run, const struct rfx_late_block *block,
@@ -246,7 +245,8 @@ static enum rfx_status run_block(struct rfx_late_run *run, const struct rfx_late
 static void run_branch(struct rfx_late_call *call) {
     const struct rfx_late_tensor *condition = rfx_late_need(call, 0);
     if (condition != NULL && (condition->type != RFX_TYPE_BOOL || condition->elems != 1))
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "the condition has %lld elements of %s",
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED,
+                        "the condition has %lld elements of %s: one bool is needed",
                         (long long)condition->elems, rfx_type_name(condition->type));
     if (call->status != RFX_OK) return;
     const int other = *(const unsigned char *)condition->data != 0 ? 1 : 0;

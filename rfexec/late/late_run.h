@@ -11,7 +11,6 @@
 #include "rfexec/late/late.h"
 
 struct rfx_late_run;
-struct rfx_late_call;
 
 /* Returns the bytes of the cut tensors of a graph with late nodes. */
 size_t rfx_late_cut_bytes(const struct rfx_graph *graph);
@@ -40,7 +39,4 @@ size_t rfx_late_run_high_water_bytes(const struct rfx_late_run *run);
 
 /* NULL is fine. */
 void rfx_late_run_free(struct rfx_late_run *run);
-
-/* For operators with long loops: records CANCELLED if the work is to stop. */
-void rfx_late_check_stop(struct rfx_late_call *call);
 #endif

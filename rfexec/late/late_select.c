@@ -5,7 +5,6 @@
 #include "layers/core/checked.h"
 #include "layers/core/heap_sort.h"
 #include "rfexec/late/late_ops.h"
-#include "rfexec/late/late_run.h"
 
 static bool is_zero(const struct rfx_late_tensor *x, int64_t i) {
     if (x->type == RFX_TYPE_FLOAT32) return ((const float *)x->data)[i] == 0.0F;
@@ -20,7 +19,8 @@ void rfx_late_non_zero(struct rfx_late_call *call) {
     int64_t count = 0, column = 0;
     if (x == NULL) return;
     const int rank = x->shape.rank;
-    if (rank == 0) rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "of a single number");
+    if (rank == 0)
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "an operand of rank 0 is not supported");
     for (int64_t i = 0; i < x->elems; i++) count += !is_zero(x, i);
     const struct rfx_shape shape = {2, {rank, count}};
     int64_t *out = rfx_late_make(call, 0, RFX_TYPE_INT64, &shape);
@@ -70,23 +70,31 @@ static int64_t key_of(const struct rfx_late_tensor *x, int64_t i) {
     return key_of_float(((const float *)x->data)[i]);
 }
 
+/* Returns the only element of operand k, an integer; `otherwise` if the operand is absent. */
+static int64_t one_integer(struct rfx_late_call *call, int k, int64_t otherwise) {
+    const struct rfx_late_tensor *x = rfx_late_in(call, k);
+    if (x == NULL) return otherwise;
+    if (x->elems == 1) return rfx_late_int(call, x, 0);
+    rfx_late_refuse(call, RFX_STATUS_MALFORMED, "operand %d has %lld elements: one is needed", k,
+                    (long long)x->elems);
+    return otherwise;
+}
+
 /* Without `sorted` the order is open, and is the sorted one too. */
 void rfx_late_top_k(struct rfx_late_call *call) {
-    const struct rfx_late_tensor *x = rfx_late_need(call, 0), *most = rfx_late_need(call, 1);
+    const struct rfx_late_tensor *x = rfx_late_need(call, 0);
     const int64_t *ints = call->node->ints;
-    if (x == NULL || most == NULL) return;
+    if (x == NULL || rfx_late_need(call, 1) == NULL) return;
     const int axis = rfx_late_axis(call, ints[0], x->shape.rank);
-    const int64_t k = most->elems == 1 ? rfx_late_int(call, most, 0) : -1;
-    if (x->type == RFX_TYPE_BOOL || call->status != RFX_OK || k < 0 || k > x->shape.dims[axis]) {
-        rfx_late_refuse(call, RFX_STATUS_MALFORMED, "the first %lld of %lld elements of %s",
-                        (long long)k, (long long)(call->status == RFX_OK ? x->shape.dims[axis] : 0),
-                        rfx_type_name(x->type));
-        return;
-    }
+    const int64_t k = one_integer(call, 1, 0), dim = x->shape.dims[axis];
+    if (x->type == RFX_TYPE_BOOL || k < 0 || k > dim)
+        rfx_late_refuse(call, RFX_STATUS_MALFORMED,
+                        "the first %lld of %lld elements of %s are not possible", (long long)k,
+                        (long long)dim, rfx_type_name(x->type));
+    if (call->status != RFX_OK) return;
     struct rfx_shape shape = x->shape;
-    const int64_t dim = x->shape.dims[axis];
-    const int64_t inner = rfx_late_product(&shape, axis + 1, shape.rank);
-    const int64_t outer = rfx_late_product(&shape, 0, axis);
+    const int64_t inner = rfx_shape_product(&shape, axis + 1, shape.rank);
+    const int64_t outer = rfx_shape_product(&shape, 0, axis);
     const size_t bytes = rfx_type_bytes(x->type);
     shape.dims[axis] = k;
     bool values_read = rfx_late_gives(call, 0), places_read = rfx_late_gives(call, 1);
@@ -161,17 +169,16 @@ struct suppression {
     int64_t *found, n, room; /* selected boxes: batch, class and box of each */
 };
 
-/* Returns element 0 of an optional operand that is one float. */
-static float float_in(struct rfx_late_call *call, int k, float otherwise) {
+/* As one_integer, of a float. */
+static float one_float(struct rfx_late_call *call, int k, float otherwise) {
     const struct rfx_late_tensor *x = rfx_late_in(call, k);
     if (x == NULL) return otherwise;
     if (x->type == RFX_TYPE_FLOAT32 && x->elems == 1) return *(const float *)x->data;
-    rfx_late_refuse(call, RFX_STATUS_MALFORMED, "operand %d is not one number", k);
+    rfx_late_refuse(call, RFX_STATUS_MALFORMED, "operand %d is not one float32", k);
     return otherwise;
 }
 
 static void read_suppression(struct rfx_late_call *call, struct suppression *s) {
-    const struct rfx_late_tensor *most = rfx_late_in(call, 2);
     char a[RFX_SHAPE_TEXT], b[RFX_SHAPE_TEXT];
     s->boxes = rfx_late_need(call, 0);
     s->scores = rfx_late_need(call, 1);
@@ -186,13 +193,13 @@ static void read_suppression(struct rfx_late_call *call, struct suppression *s) 
                         "of float32 are needed",
                         rfx_shape_text(&s->boxes->shape, "x", a),
                         rfx_shape_text(&s->scores->shape, "x", b));
-    if (most != NULL && most->elems == 1) s->most = rfx_max_i64(rfx_late_int(call, most, 0), 0);
-    s->threshold = float_in(call, 3, 0.0F);
-    s->least = float_in(call, 4, 0.0F);
+    s->most = one_integer(call, 2, 0);
+    s->threshold = one_float(call, 3, 0.0F);
+    s->least = one_float(call, 4, 0.0F);
     s->has_least = rfx_late_in(call, 4) != NULL;
     s->centred = call->node->ints[0] == 1;
     if (call->node->ints[0] != 0 && !s->centred)
-        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "center_point_box %lld",
+        rfx_late_refuse(call, RFX_STATUS_UNSUPPORTED, "center_point_box %lld is not supported",
                         (long long)call->node->ints[0]);
     if (!(s->threshold >= 0.0F && s->threshold <= 1.0F))
         rfx_late_refuse(call, RFX_STATUS_MALFORMED, "an iou_threshold of %g, outside of 0 to 1",

@@ -23,7 +23,6 @@ import argparse
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
 import warnings
@@ -82,10 +81,6 @@ def export(name, shape, path):
             export_torchvision(name, shape, path)
         else:
             export_ultralytics(name, shape, path)
-
-
-def run(program, *args):
-    return subprocess.run([str(program), *map(str, args)], capture_output=True, text=True)
 
 
 def ort_outputs(model, inputs):
@@ -187,7 +182,7 @@ def check_late(name, model, image, cuts, ours):
             break
         differing += int((mine != value).sum())
         right &= bool(np.abs(mine.astype(float) - value).max(initial=0) <= (1e-3 if inexact else 0))
-    words = f"{len(next(iter(ours.values())))} rows, {differing} elements differ on the same cut tensors"
+    words = f"{len(rows_of(ours))} rows, {differing} elements differ on the same cut tensors"
     return detectors.say(right, name, f"late nodes: {words}{' (exponentials)' if inexact else ''}")
 
 
@@ -215,16 +210,16 @@ def check_boxes(name, path, ours):
 def check_plans(name, program, model, image, work, asked):
     """The same bytes under every plan."""
     first = {path.name: path.read_bytes() for path in work.glob("out*")}
-    least = json.loads(run(program, "plan", model, image, "--for-output", "x.npy", "--boxes", "x.json", "--memory", 1,
-                           "--json").stdout)["smallest_bytes"]
+    planned = detectors.call(program, "plan", model, image, "--for-output", "x.npy", "--boxes", "x.json",
+                             "--memory", 1, "--json")
+    least = json.loads(planned[1])["smallest_bytes"]
     plans = [("--untiled", "--threads", 1), ("--untiled", "--threads", 3), ("--bands", 32, "--threads", 2),
              ("--tiles", "2x3", "--threads", 2), ("--memory", least)]
     wrong = []
     for plan in plans:
-        done = run(program, "run", model, image, *asked, *plan)
-        same = done.returncode == 0 and all((work / file).read_bytes() == data for file, data in first.items())
-        if not same:
-            wrong.append(" ".join(map(str, plan)) + ": " + done.stderr.strip()[-200:])
+        code, _, words = detectors.call(program, "run", model, image, *asked, *plan)
+        if code != 0 or any((work / file).read_bytes() != data for file, data in first.items()):
+            wrong.append(" ".join(map(str, plan)) + ": " + words[-200:])
     return detectors.say(not wrong, name, "; ".join(wrong) or f"same bytes under {len(plans)} plans, the least in "
                                                               f"{least / 2**20:.1f} MiB")
 
@@ -237,15 +232,15 @@ def compare(program, model, shape, work):
     np.save(image, drawn_image(*shape))
     for old in [*work.glob("out*"), *work.glob("cut*")]:
         old.unlink()
-    planned = run(program, "plan", model, "--json")
-    if planned.returncode != 0:
-        return detectors.say(False, name, planned.stderr.strip())
-    cuts = json.loads(planned.stdout)["plan"]["late"]["cut_tensors"]
+    code, planned, words = detectors.call(program, "plan", model, "--json")
+    if code != 0:
+        return detectors.say(False, name, words)
+    cuts = json.loads(planned)["plan"]["late"]["cut_tensors"]
     dumps = [word for k, cut in enumerate(cuts) for word in ("--dump", f"{cut['name']}={work / f'cut{k}.npy'}")]
     asked = ["-o", work / "out.npy", "--boxes", work / "out.json", "--score", SCORE]
-    done = run(program, "run", model, image, *asked, *dumps)
-    if done.returncode != 0:
-        return detectors.say(False, name, done.stderr.strip())
+    code, _, words = detectors.call(program, "run", model, image, *asked, *dumps)
+    if code != 0:
+        return detectors.say(False, name, words)
     files = {path.name.split(".")[1]: path for path in work.glob("out*.npy")}
     files.pop("detections", None)
     ours = {"output0" if key == "npy" else key: np.load(path) for key, path in files.items()}

@@ -68,8 +68,7 @@ size_t rfx_cli_late_most(const struct rfx_graph *graph, const struct rfx_cli_run
     bool chosen = answer.most_bytes > 0;
     rfx_answer_limit(&answer, options->plan.memory_bytes > 0);
     if (chosen || answer.most_bytes == 0) return answer.most_bytes;
-    /* The first late nodes make tensors as large as the cut tensors, and indices of what they find.
-     */
+    /* The first late nodes make tensors as large as the cut tensors, and indices of elements. */
     size_t sum = answer.most_bytes, cut = rfx_late_cut_bytes(graph);
     bool fits = rfx_checked_add_size(sum, cut, &sum) && rfx_checked_add_size(sum, cut, &sum);
     return fits ? sum : SIZE_MAX;
@@ -102,8 +101,7 @@ static const char *misfit(const struct rfx_graph *graph,
         return "--dump NAME=FILE writes a tensor before them, where --keep alone does not";
     if (rfx_cli_options_of_files(output))
         return "-o writes their values as they are, without --bits, --range and options of TIFF "
-               "and "
-               "Zarr";
+               "and Zarr";
     if (answer->regions != NULL || answer->points != NULL || answer->summary != NULL)
         return "they are no maps, which --regions, --points and --summary need";
     if (options->report.top > 0 || options->report.labels != NULL || options->report.cam != NULL)
@@ -127,7 +125,7 @@ int rfx_cli_late_check(const struct rfx_graph *graph, const struct rfx_cli_run_o
         rfx_cli_message("the sizes of the model's outputs depend on data: %s", why);
         return RFX_EXIT_USAGE;
     }
-    others.output.answer.memory_bytes = 0; /* it is for the late nodes, with and without files */
+    others.output.answer.memory_bytes = 0; /* limits late nodes even without a file */
     enum rfx_status status = make_graph(graph, NULL, &results, &err);
     if (status != RFX_OK) return rfx_cli_fail(status, &err);
     int code = rfx_cli_outputs_check(&results, &others);
@@ -151,8 +149,8 @@ size_t rfx_cli_late_bytes(const struct rfx_graph *graph, const struct rfx_cli_ru
     return sum;
 }
 
-/* Fails if no file can be made in the folder of `path`: the results are written after the run only.
- */
+/* Fails if no file can be made in the folder of `path`. The results are written after the run,
+ * which would be lost then. */
 static enum rfx_status try_file(struct rfx_memory *mem, const char *path, struct rfx_error *err) {
     struct rfx_output_file *file = NULL;
     if (path == NULL) return RFX_OK;

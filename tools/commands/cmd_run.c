@@ -48,11 +48,15 @@ static int step_of_batch(void *user, int64_t done, int64_t total) {
                                  run->asked.images * total);
 }
 
-/* Runs the images of the batch one after the other in the same memory. The report covers all
- * images. */
-static enum rfx_status run_images(struct run *run, struct rfx_cli_progress *bar,
-                                  struct rfx_error *err) {
-    struct batch_progress progress = {run, bar};
+/* Runs the images of the batch one after the other in the same memory, to run->run.sink, with a
+ * progress bar. The report covers all images. */
+static enum rfx_status run_images(struct run *run, struct rfx_error *err) {
+    const struct rfx_cli_job *job = &run->asked.job;
+    struct rfx_cli_progress bar;
+    struct batch_progress progress = {run, &bar};
+    rfx_cli_progress_start(&bar, "run");
+    bar.rows = streamed_rows(job->plan) * run->asked.images;
+    bar.cols = job->graph->nodes[job->graph->input].out.w;
     run->run.progress = step_of_batch;
     run->run.user = &progress;
     struct rfx_run_report sum = {0}, one = {0};
@@ -60,13 +64,14 @@ static enum rfx_status run_images(struct run *run, struct rfx_cli_progress *bar,
     for (run->image = 0; run->image < run->asked.images && status == RFX_OK; ++run->image) {
         if (run->image > 0) status = rfx_cli_outputs_next(&run->outputs, err);
         if (status != RFX_OK) break;
-        rfx_image_select(run->asked.job.image, run->image);
-        status = rfx_run_image(&run->run, run->asked.job.image, &one, err);
+        rfx_image_select(job->image, run->image);
+        status = rfx_run_image(&run->run, job->image, &one, err);
         sum.seconds += one.seconds;
         sum.macs += one.macs;
         sum.spill_written += one.spill_written;
         sum.spill_read += one.spill_read;
     }
+    rfx_cli_progress_end(&bar);
     sum.arena_high_water_bytes = one.arena_high_water_bytes;
     run->report = sum;
     return status;
@@ -74,7 +79,6 @@ static enum rfx_status run_images(struct run *run, struct rfx_cli_progress *bar,
 
 static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     struct rfx_cli_job *job = &run->asked.job;
-    struct rfx_cli_progress progress;
     /* The start of libraries may end the process, so it comes before any file is opened. */
     run->run = (struct rfx_run){.plan = job->plan, .spill_folder = run->asked.options->plan.spill};
     enum rfx_status status = rfx_run_prepare(&run->run, err);
@@ -99,12 +103,8 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     if (paged) rfx_html_report_watch(&run->page, &run->run, &sink);
     if (overlaid) rfx_overlay_watch(&run->overlay, &sink);
     run->run.sink = &sink;
-    rfx_cli_progress_start(&progress, "run");
-    progress.rows = streamed_rows(job->plan) * run->asked.images;
-    progress.cols = job->graph->nodes[job->graph->input].out.w;
-    status = run_images(run, &progress, err);
+    status = run_images(run, err);
     if (paged) rfx_html_report_end(&run->page, &run->report);
-    rfx_cli_progress_end(&progress);
     if (status == RFX_OK)
         status = rfx_cli_classes_finish(&run->asked.options->report, &run->classes, err);
     if (status == RFX_OK) status = rfx_cli_outputs_finish(&run->outputs, err);
@@ -119,7 +119,6 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
 static enum rfx_status execute_late(struct run *run, struct rfx_error *err) {
     struct rfx_cli_job *job = &run->asked.job;
     const struct rfx_cli_run_options *options = run->asked.options;
-    struct rfx_cli_progress progress;
     run->run = (struct rfx_run){.plan = job->plan, .spill_folder = options->plan.spill};
     enum rfx_status status = rfx_run_prepare(&run->run, err);
     if (status == RFX_OK)
@@ -127,11 +126,7 @@ static enum rfx_status execute_late(struct run *run, struct rfx_error *err) {
     if (status != RFX_OK) return status;
     const struct rfx_output_sink sink = rfx_late_results_sink(&run->late);
     run->run.sink = &sink;
-    rfx_cli_progress_start(&progress, "run");
-    progress.rows = streamed_rows(job->plan);
-    progress.cols = job->graph->nodes[job->graph->input].out.w;
-    status = run_images(run, &progress, err);
-    rfx_cli_progress_end(&progress);
+    status = run_images(run, err);
     if (status == RFX_OK)
         status = rfx_late_results_write(&run->late, options, &job->geo, &run->outputs, err);
     return status == RFX_OK ? rfx_cli_outputs_finish(&run->outputs, err) : status;

@@ -245,7 +245,7 @@ static void check_reshape(struct rfx_onnx_import *ctx) {
                                    &others))
             others = -1;
     bool whole = count > 0 && target[0] == -1 && others > 0 &&
-                 rfx_onnx_product(in, 0, in->rank) % others == 0;
+                 rfx_shape_product(in, 0, in->rank) % others == 0;
     if (!keeps && !whole) refuse(ctx, "its shape mixes the batch with other axes");
 }
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "layers/core/checked.h"
-#include "layers/graph/infer.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/onnx/import/onnx_repeat.h"
 

@@ -266,7 +266,7 @@ int rfx_onnx_fold_shape(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, RFX_ONNX_INT64, &out_shape);
     if (out == NULL) return -1;
     int64_t *ints = rfx_onnx_const_ints_rw(out);
-    if (size) ints[0] = rfx_onnx_product(&shape, 0, shape.rank);
+    if (size) ints[0] = rfx_shape_product(&shape, 0, shape.rank);
     for (int64_t i = lo; !size && i < hi; i++) ints[i - lo] = shape.dims[i];
     return rfx_onnx_set_const(ctx, 0, out);
 }
@@ -377,7 +377,7 @@ int rfx_onnx_fold_slice(struct rfx_onnx_import *ctx) {
     if (in == NULL) return -1;
     struct rfx_slice_attr cut = rfx_onnx_read_cut(ctx, &in->shape);
     for (int i = 0; i < in->shape.rank; i++) {
-        int64_t stride = rfx_onnx_product(&in->shape, i + 1, in->shape.rank);
+        int64_t stride = rfx_shape_product(&in->shape, i + 1, in->shape.rank);
         strides[i] = cut.steps[i] * stride;
         start += cut.starts[i] * stride;
     }
@@ -393,7 +393,7 @@ int rfx_onnx_fold_transpose(struct rfx_onnx_import *ctx) {
     rfx_onnx_perm(ctx, shape.rank, perm);
     for (int i = 0; i < shape.rank; i++) {
         shape.dims[i] = in->shape.dims[perm[i]];
-        strides[i] = rfx_onnx_product(&in->shape, perm[i] + 1, shape.rank);
+        strides[i] = rfx_shape_product(&in->shape, perm[i] + 1, shape.rank);
     }
     return move_elements(ctx, in, &shape, 0, strides);
 }
@@ -430,7 +430,7 @@ int rfx_onnx_fold_gather(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *out =
         rfx_onnx_failed(ctx) ? NULL : rfx_onnx_const_new(ctx, in->type, &shape);
     int64_t extent = in->shape.dims[axis];
-    int64_t inner = rfx_onnx_product(&in->shape, axis + 1, in->shape.rank);
+    int64_t inner = rfx_shape_product(&in->shape, axis + 1, in->shape.rank);
     for (int64_t i = 0; out != NULL && i < out->elems; i++) {
         int64_t k = at[i / inner % index->elems];
         if (k < -extent || k >= extent)
@@ -461,7 +461,7 @@ int rfx_onnx_fold_concat(struct rfx_onnx_import *ctx) {
     }
     struct rfx_onnx_const *out =
         rfx_onnx_failed(ctx) ? NULL : rfx_onnx_const_new(ctx, first->type, &shape);
-    int64_t inner = rfx_onnx_product(&shape, axis + 1, shape.rank), base = 0;
+    int64_t inner = rfx_shape_product(&shape, axis + 1, shape.rank), base = 0;
     for (size_t k = 0; !rfx_onnx_failed(ctx) && k < ctx->node->n_in; k++) {
         const double *reals;
         const int64_t *ints;
@@ -569,7 +569,7 @@ int rfx_onnx_fold_cum_sum(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *out =
         rfx_onnx_failed(ctx) ? NULL : rfx_onnx_const_new(ctx, in->type, &in->shape);
     int64_t n = in->shape.dims[axis],
-            inner = rfx_onnx_product(&in->shape, axis + 1, in->shape.rank);
+            inner = rfx_shape_product(&in->shape, axis + 1, in->shape.rank);
     for (int64_t line = 0; out != NULL && n > 0 && line < out->elems / n; line++) {
         int64_t first = line / inner * n * inner + line % inner;
         double sum = 0.0;
@@ -659,7 +659,7 @@ int rfx_onnx_fold_scatter_nd(struct rfx_onnx_import *ctx) {
     struct rfx_onnx_const *out = rfx_onnx_const_new(ctx, in[0]->type, shape);
     if (out == NULL) return -1;
     int64_t width = indices->dims[indices->rank - 1];
-    int64_t run = rfx_onnx_product(shape, (int)width, shape->rank);
+    int64_t run = rfx_shape_product(shape, (int)width, shape->rank);
     for (int64_t i = 0; i < out->elems; i++) rfx_onnx_copy_elem(out, i, reals[0], ints[0], i);
     for (int64_t i = 0; i * run < in[2]->elems; i++) {
         int64_t at = place_of(shape, ints[1] + i * width, width);

@@ -246,7 +246,7 @@ static struct rfx_onnx_const *repeat_result(struct job *job, const struct aligne
             int axis = compact->at[f];
             int64_t step = axis < 0 || result->filled
                                ? 0
-                               : rfx_onnx_product(&compact->shape, axis + 1, compact->shape.rank) *
+                               : rfx_shape_product(&compact->shape, axis + 1, compact->shape.rank) *
                                      compact->inner[f];
             struct rfx_digit *factor = &p.factors[p.count++];
             *factor = (struct rfx_digit){.size = a->any[f].size};
@@ -343,7 +343,7 @@ static struct rfx_onnx_const *by_pattern(struct job *job, struct rfx_onnx_const 
     if (!align(&a, aligned_in, job->n) || !make_compact(&a, job->n, &compact)) return NULL;
     int64_t all = count_elems(&a.shape);
     if (all == 0) return NULL;
-    if (rfx_onnx_product(&compact.shape, 0, compact.shape.rank) > all / 2)
+    if (rfx_shape_product(&compact.shape, 0, compact.shape.rank) > all / 2)
         return sum_of_runs(job, &a, in);
     for (size_t k = 0; k < job->n; k++) {
         small[k] = in[k];
@@ -704,7 +704,7 @@ static struct rfx_onnx_const *put_with_cuts(struct rfx_onnx_import *ctx,
  * all elements are equal. */
 static bool counts_along(const struct rfx_shape *shape, const int64_t *ints, int64_t elems,
                          int axis) {
-    int64_t inner = axis < 0 ? elems : rfx_onnx_product(shape, axis + 1, shape->rank);
+    int64_t inner = axis < 0 ? elems : rfx_shape_product(shape, axis + 1, shape->rank);
     int64_t extent = axis < 0 ? 1 : shape->dims[axis];
     for (int64_t i = 0; i < elems; i++)
         if (ints[i] != ints[0] + i / inner % extent) return false;
@@ -750,7 +750,7 @@ static bool box_of_tuples(struct rfx_onnx_import *ctx, const struct rfx_shape *d
         if (box->lo[d] < 0 || box->lo[d] + box->shape.dims[d] > data->dims[d]) return false;
         elems *= box->shape.dims[d];
     }
-    return elems == rfx_onnx_product(&indices->shape, 0, q);
+    return elems == rfx_shape_product(&indices->shape, 0, q);
 }
 
 /* Sets *box to the box that a ScatterElements fills: one position of its axis, and the first
@@ -786,7 +786,7 @@ static struct rfx_onnx_const *put_box(struct rfx_onnx_import *ctx, struct rfx_on
     bool fits = rfx_onnx_op_is(ctx, "ScatterND")
                     ? box_of_tuples(ctx, &data->shape, indices, &box)
                     : box_of_elements(ctx, &data->shape, indices, &box);
-    if (!fits || rfx_onnx_product(&box.shape, 0, box.shape.rank) != updates->elems) return NULL;
+    if (!fits || rfx_shape_product(&box.shape, 0, box.shape.rank) != updates->elems) return NULL;
     updates = rfx_onnx_const_view(ctx, updates, &box.shape);
     if (updates == NULL) return NULL;
     struct rfx_onnx_const *made = put_with_cuts(ctx, data, updates, &box);

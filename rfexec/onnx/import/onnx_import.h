@@ -14,6 +14,7 @@
 #define RFX_RFEXEC_ONNX_IMPORT_ONNX_IMPORT_H
 
 #include "layers/graph/graph.h"
+#include "layers/graph/infer.h"
 #include "rfexec/onnx/file/onnx_file.h"
 #include "rfexec/onnx/file/onnx_model.h"
 #include "rfexec/onnx/import/onnx_pixels.h"
@@ -272,13 +273,6 @@ bool rfx_onnx_same_shape(const struct rfx_shape *a, const struct rfx_shape *b);
 
 /* Returns the shape as rank 4, by removing or adding leading axes of size 1. */
 struct rfx_shape rfx_onnx_rank_4(const struct rfx_shape *shape);
-
-/* Returns the product of dims [from, to). */
-static inline int64_t rfx_onnx_product(const struct rfx_shape *shape, int from, int to) {
-    int64_t product = 1;
-    for (int i = from; i < to; i++) product *= shape->dims[i];
-    return product;
-}
 
 /* Bind output k of the current node and return -1. rfx_onnx_set binds it to a value that is first
  * kept in the range of the output's element type. rfx_onnx_bind_as binds it to a value of type
@@ -613,11 +607,11 @@ struct rfx_onnx_operand rfx_onnx_permute(struct rfx_onnx_import *ctx, struct rfx
 
 /* Matrix products (onnx_import_matmul.c). rfx_onnx_by_matrix returns the node of x [..., k] times a
  * constant matrix [k, m] ([m, k] if `turned`), of shape [..., m]. If x holds the tokens of a map
- * (rfx_onnx_tokens_behind), the node is a 1x1 convolution of the map. rfx_onnx_product_of
+ * (rfx_onnx_tokens_behind), the node is a 1x1 convolution of the map. rfx_shape_product_of
  * multiplies two tensors of rank 2 or more. */
 int rfx_onnx_by_matrix(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
                        struct rfx_onnx_const *b, bool turned);
-int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, int b);
+int rfx_shape_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, int b);
 
 /* Returns the node of the sum over the axes marked in axes[], which the result no longer has
  * (onnx_import_reduce.c). */

@@ -241,8 +241,8 @@ static void as_matrices(struct rfx_onnx_import *ctx, struct term *t, const struc
     int batch = p->n[BATCH], split = batch + p->n[rows];
     struct rfx_shape shape = had;
     shape.rank = batch + 2;
-    shape.dims[batch] = rfx_onnx_product(&had, batch, split);
-    shape.dims[batch + 1] = rfx_onnx_product(&had, split, had.rank);
+    shape.dims[batch] = rfx_shape_product(&had, batch, split);
+    shape.dims[batch + 1] = rfx_shape_product(&had, split, had.rank);
     reshape(ctx, t, &shape);
 }
 
@@ -268,7 +268,7 @@ static struct term by_matrices(struct rfx_onnx_import *ctx, struct einsum *e) {
     } else {
         as_matrices(ctx, &e->in[1], &p, INNER, COLUMNS, true);
         int left = rfx_onnx_plain(ctx, e->in[0].value), right = rfx_onnx_plain(ctx, e->in[1].value);
-        made.value.node = rfx_onnx_product_of(ctx, "", left, right);
+        made.value.node = rfx_shape_product_of(ctx, "", left, right);
     }
     for (enum part part = BATCH; part < PARTS; part++)
         for (int k = 0; part != INNER && k < p.n[part]; k++) {

@@ -487,7 +487,7 @@ static void along_blocks(struct rfx_onnx_import *ctx, const struct rfx_onnx_cons
 static struct rfx_onnx_const *step_operand(struct rfx_onnx_import *ctx, size_t k,
                                            const struct steps *s) {
     struct rfx_onnx_const *c = rfx_onnx_has(ctx, k) ? rfx_onnx_in_const(ctx, k) : NULL;
-    if (c != NULL && c->elems != rfx_onnx_product(&s->scale, 0, s->scale.rank))
+    if (c != NULL && c->elems != rfx_shape_product(&s->scale, 0, s->scale.rank))
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED,
                               "input %zu has %lld elements, not as many as the scales", k,
                               (long long)c->elems);
@@ -548,7 +548,7 @@ int rfx_onnx_dequantise(struct rfx_onnx_import *ctx) {
     read_steps(ctx, &shape, &s);
     if (rfx_onnx_failed(ctx)) return -1;
     bool bytes = rfx_onnx_tensor_of(ctx, x.node)->type != RFX_TYPE_FLOAT32;
-    if (bytes && rfx_onnx_product(&s.scale, 0, s.scale.rank) == 1)
+    if (bytes && rfx_shape_product(&s.scale, 0, s.scale.rank) == 1)
         return rfx_onnx_dequantise_bytes(ctx);
     if (s.block > 0) x.node = rfx_onnx_plain_as(ctx, x.node, &s.split);
     struct rfx_onnx_const *zero = step_operand(ctx, 2, &s);

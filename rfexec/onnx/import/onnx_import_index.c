@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
-#include "layers/graph/infer.h"
 #include "rfexec/onnx/import/onnx_import.h"
 
 /* Returns the node of a tensor repeated along one axis: the channels of a map, or any axis of a

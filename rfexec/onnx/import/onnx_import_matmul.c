@@ -95,7 +95,7 @@ static int matmul_const(struct rfx_onnx_import *ctx, int in, struct rfx_onnx_con
                         bool turned) {
     struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
     int64_t k = shape.dims[shape.rank - 1];
-    struct rfx_shape rows = {2, {rfx_onnx_product(&shape, 0, shape.rank - 1), k}};
+    struct rfx_shape rows = {2, {rfx_shape_product(&shape, 0, shape.rank - 1), k}};
     struct rfx_node node = {.op = RFX_OP_GEMM,
                             .attr.gemm = {.k = k,
                                           .m = b->shape.dims[turned ? 0 : 1],
@@ -193,7 +193,7 @@ static int window_attention(struct rfx_onnx_import *ctx, int softmax, int values
     return rfx_onnx_emit_pixels(ctx, &found.out);
 }
 
-int rfx_onnx_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, int b) {
+int rfx_shape_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, int b) {
     struct rfx_node node = matmul_node();
     if (rfx_onnx_failed(ctx)) return -1;
     int out = ctx->graph->nodes[a].op == RFX_OP_PLAIN_SOFTMAX ? window_attention(ctx, a, b) : -1;
@@ -227,7 +227,7 @@ int rfx_onnx_matmul(struct rfx_onnx_import *ctx) {
         if (vector[k]) in[k] = rfx_onnx_reshape(ctx, in[k], k == 0 ? &row : &column);
     }
     struct rfx_node node = matmul_node();
-    if (!vector[0] && !vector[1]) return rfx_onnx_product_of(ctx, "", in[0], in[1]);
+    if (!vector[0] && !vector[1]) return rfx_shape_product_of(ctx, "", in[0], in[1]);
     int out = rfx_onnx_emit(ctx, &node, "/product", in, 2);
     struct rfx_shape full = rfx_onnx_tensor_of(ctx, out)->shape, kept = full;
     kept.rank = full.rank - 2;

@@ -171,7 +171,7 @@ static int map_of_groups(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
     int map = grouped_map(ctx, x.node);
     if (map >= 0) return map;
     struct rfx_shape four = {
-        4, {shape.dims[0], shape.dims[1], 1, rfx_onnx_product(&shape, 2, shape.rank)}};
+        4, {shape.dims[0], shape.dims[1], 1, rfx_shape_product(&shape, 2, shape.rank)}};
     return rfx_onnx_map(ctx, rfx_onnx_of(rfx_onnx_plain_as(ctx, x.node, &four)));
 }
 
@@ -362,7 +362,7 @@ int rfx_onnx_softmax_of(struct rfx_onnx_import *ctx, const char *suffix, int in,
     int axis = rfx_onnx_axis_attr(ctx, old ? 1 : -1, shape.rank);
     struct rfx_node node = {.op = RFX_OP_PLAIN_SOFTMAX};
     node.attr.softmax.logarithm = rfx_onnx_op_is(ctx, "LogSoftmax");
-    bool one_axis = !old || rfx_onnx_product(&shape, axis + 1, shape.rank) == 1;
+    bool one_axis = !old || rfx_shape_product(&shape, axis + 1, shape.rank) == 1;
     int map = one_axis ? rfx_onnx_map_of_channels(ctx, in, axis, &last) : -1;
     if (map >= 0) {
         node.op = RFX_OP_SOFTMAX;
@@ -372,7 +372,7 @@ int rfx_onnx_softmax_of(struct rfx_onnx_import *ctx, const char *suffix, int in,
     node.attr.softmax.axis = one_axis ? axis : 1;
     if (one_axis) return rfx_onnx_emit1(ctx, &node, suffix, in);
     struct rfx_shape two = {
-        2, {rfx_onnx_product(&shape, 0, axis), rfx_onnx_product(&shape, axis, shape.rank)}};
+        2, {rfx_shape_product(&shape, 0, axis), rfx_shape_product(&shape, axis, shape.rank)}};
     int out = rfx_onnx_emit1(ctx, &node, suffix, rfx_onnx_reshape(ctx, in, &two));
     return rfx_onnx_reshape(ctx, out, &shape);
 }

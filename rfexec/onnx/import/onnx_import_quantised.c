@@ -236,7 +236,7 @@ static struct rows find_rows(struct rfx_onnx_import *ctx, int64_t wants) {
         return rows;
     }
     const struct rfx_shape pixels = {
-        4, {1, rfx_onnx_product(&rows.shape, 0, rows.shape.rank - 1), 1, k}};
+        4, {1, rfx_shape_product(&rows.shape, 0, rows.shape.rank - 1), 1, k}};
     int in = as_bytes(ctx, rfx_onnx_plain(ctx, x), type);
     rows.map = rfx_onnx_emit1(ctx, &as_map, "/pixels", rfx_onnx_reshape(ctx, in, &pixels));
     return rows;

@@ -187,10 +187,10 @@ int rfx_onnx_hardmax(struct rfx_onnx_import *ctx) {
     const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
     int axis = rfx_onnx_axis_attr(ctx, old ? 1 : -1, shape.rank);
     struct rfx_shape two = {
-        2, {rfx_onnx_product(&shape, 0, axis), rfx_onnx_product(&shape, axis, shape.rank)}};
+        2, {rfx_shape_product(&shape, 0, axis), rfx_shape_product(&shape, axis, shape.rank)}};
     struct rfx_shape line = {shape.rank, {1, 1, 1, 1, 1, 1, 1, 1}};
     line.dims[axis] = shape.dims[axis];
-    bool flat = old && rfx_onnx_product(&shape, axis + 1, shape.rank) != 1;
+    bool flat = old && rfx_shape_product(&shape, axis + 1, shape.rank) != 1;
     if (flat) {
         in = rfx_onnx_plain_as(ctx, in, &two);
         axis = 1;

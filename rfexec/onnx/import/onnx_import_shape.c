@@ -42,7 +42,7 @@ int rfx_onnx_flatten(struct rfx_onnx_import *ctx) {
         return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "axis %lld of rank %d", (long long)axis,
                                in.rank);
     struct rfx_shape shape = {
-        2, {rfx_onnx_product(&in, 0, (int)axis), rfx_onnx_product(&in, (int)axis, in.rank)}};
+        2, {rfx_shape_product(&in, 0, (int)axis), rfx_shape_product(&in, (int)axis, in.rank)}};
     return give_shape(ctx, &shape);
 }
 
@@ -52,7 +52,7 @@ static struct rfx_shape resolve(struct rfx_onnx_import *ctx, const struct rfx_sh
                                 const int64_t *target, int64_t count) {
     struct rfx_shape out = {.rank = (int)count};
     int wild = -1;
-    int64_t known = 1, elems = rfx_onnx_product(in, 0, in->rank);
+    int64_t known = 1, elems = rfx_shape_product(in, 0, in->rank);
     bool allow_zero = rfx_onnx_attr_flag(ctx, "allowzero", false);
     if (count > RFX_MAX_RANK) {
         out.rank = 0;

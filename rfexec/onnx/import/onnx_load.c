@@ -350,8 +350,11 @@ static void name_node(struct rfx_onnx_import *ctx) {
 /* Converts the current node with the functions in its operator's row of the table. */
 static void convert_operator(struct rfx_onnx_import *ctx, bool constant) {
     check_operator(ctx);
-    if (rfx_onnx_is_late(ctx, constant)) rfx_onnx_convert_late(ctx);
-    if (rfx_onnx_failed(ctx) || rfx_onnx_is_late(ctx, constant) || rfx_onnx_int8_spec(ctx)) return;
+    if (rfx_onnx_is_late(ctx, constant)) {
+        rfx_onnx_convert_late(ctx);
+        return;
+    }
+    if (rfx_onnx_failed(ctx) || rfx_onnx_int8_spec(ctx)) return;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(ctx->node->op);
     if (op == NULL || !rfx_onnx_op_is_of(ctx->node->op, ctx->node->domain) ||
         (!constant && rfx_onnx_op_is_sized_by_values(op->name))) {

@@ -266,7 +266,7 @@ static bool is_row(const struct rfx_onnx_import *ctx, const char *name) {
     const struct rfx_onnx_operand *value = rfx_onnx_names_find(ctx->values, name);
     if (value == NULL || value->constant != NULL) return false;
     const struct rfx_shape *shape = rfx_onnx_shape(ctx, *value);
-    return shape->rank > 0 && rfx_onnx_product(shape, 0, shape->rank - 1) == 1;
+    return shape->rank > 0 && rfx_shape_product(shape, 0, shape->rank - 1) == 1;
 }
 
 /* Describes the product of one row and a constant matrix; x and y are its DequantizeLinears. */

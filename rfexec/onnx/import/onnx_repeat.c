@@ -49,7 +49,7 @@ bool rfx_onnx_pattern_of(struct rfx_onnx_const *c, struct rfx_onnx_pattern *out)
     if (c->elems < 1) return false;
     *out = (struct rfx_onnx_pattern){.stored = c};
     for (int i = 0; i < c->shape.rank; i++) {
-        int64_t stride = c->filled ? 0 : rfx_onnx_product(&c->shape, i + 1, c->shape.rank);
+        int64_t stride = c->filled ? 0 : rfx_shape_product(&c->shape, i + 1, c->shape.rank);
         (void)append_plain(out, c->shape.dims[i], stride); /* fits: at most one factor per axis */
         out->end[i] = out->count;
     }
@@ -236,9 +236,9 @@ static bool reshape_pattern(struct rfx_onnx_import *ctx, const struct rfx_onnx_p
 
 /* Returns the axis of the new shape that corresponds to axis `axis` of the old shape, or -1. */
 static int same_axis(const struct rfx_shape *old, int axis, const struct rfx_shape *shape) {
-    int64_t before = rfx_onnx_product(old, 0, axis);
+    int64_t before = rfx_shape_product(old, 0, axis);
     for (int i = 0; i < shape->rank; i++)
-        if (shape->dims[i] == old->dims[axis] && rfx_onnx_product(shape, 0, i) == before) return i;
+        if (shape->dims[i] == old->dims[axis] && rfx_shape_product(shape, 0, i) == before) return i;
     return -1;
 }
 
@@ -298,9 +298,9 @@ static struct rfx_onnx_const *interleave(struct rfx_onnx_import *ctx,
     int axis = r->axis, to = 0, count = 0;
     int64_t n = axis == 0 ? 0 : c->shape.dims[axis - 1];
     if (n < 2 || n > MOST_INTERLEAVED / r->n_parts) return NULL;
-    int64_t before = rfx_onnx_product(&c->shape, 0, axis - 1), both = n * c->shape.dims[axis];
+    int64_t before = rfx_shape_product(&c->shape, 0, axis - 1), both = n * c->shape.dims[axis];
     while (to < shape->rank &&
-           (shape->dims[to] != both || rfx_onnx_product(shape, 0, to) != before))
+           (shape->dims[to] != both || rfx_shape_product(shape, 0, to) != before))
         to++;
     if (to == shape->rank) return NULL;
     for (int64_t i = 0; i < n; i++)

@@ -16,7 +16,7 @@ static const char *why_refused(const struct rfx_onnx_node *node) {
     for (size_t i = 0; i < node->n_attrs; i++)
         if (node->attrs[i].kind == RFX_ONNX_ATTR_GRAPH) return "it has a sub-graph";
     if (rfx_onnx_op_find(node->op) != NULL && known) return NULL;
-    if (rfx_late_op_find(node->op) != NULL) return NULL; /* NonMaxSuppression */
+    if (rfx_late_op_find(node->op) != NULL) return NULL; /* NonMaxSuppression: always late */
     return rfx_onnx_op_is_sized_by_values(node->op) ? "the size of its result depends on the data"
                                                     : "not supported";
 }

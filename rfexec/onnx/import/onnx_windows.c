@@ -240,26 +240,25 @@ static bool find_sizes(struct search *s) {
            a->heads <= RFX_WINDOW_MOST_HEADS && a->shift_h < a->h && a->shift_w < a->w;
 }
 
-/* Describes a part. Queries and keys may be multiplied by a number, before or after their elements
- * move; s->scale is not applied to the values. */
+/* Describes a part; *good is false if it has no description. If `scaled`, numbers that the part is
+ * multiplied by, before or after its elements move, become factors of s->scale. */
 static enum rfx_status find_part(struct search *s, int node, bool scaled, struct rfx_pixels *p,
                                  bool *good) {
     int moves[MOST_MOVES], n = 0;
-    bool taken = true;
-    enum rfx_status status = RFX_OK;
-    while (taken && !rfx_pixels_of(s->graph, node, p)) {
-        taken = false;
-        if (scaled) status = take_scale(s, &node, &taken);
-        if (status != RFX_OK || taken) continue;
-        taken = n < MOST_MOVES && (node_of(s, node)->op == RFX_OP_RESHAPE ||
-                                   node_of(s, node)->op == RFX_OP_TRANSPOSE);
-        if (!taken) break;
+    *good = false;
+    while (!rfx_pixels_of(s->graph, node, p)) {
+        bool taken = false;
+        enum rfx_status status = scaled ? take_scale(s, &node, &taken) : RFX_OK;
+        if (status != RFX_OK) return status;
+        if (taken) continue;
+        enum rfx_op op = node_of(s, node)->op;
+        if (n == MOST_MOVES || (op != RFX_OP_RESHAPE && op != RFX_OP_TRANSPOSE)) return RFX_OK;
         moves[n++] = node;
         node = node_of(s, node)->in[0];
     }
-    *good = taken;
+    *good = true;
     while (*good && n > 0) *good = rfx_pixels_move(s->graph, moves[--n], p);
-    return status;
+    return RFX_OK;
 }
 
 static bool have_same_order(struct search *s) {

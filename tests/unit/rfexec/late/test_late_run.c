@@ -196,7 +196,34 @@ static void suppression_is_limited(void **state) {
     rfx_late_run_free(run);
 }
 
-static bool always(void *user) {
+/* More selected boxes than NonMaxSuppression has room for at first. */
+static void many_boxes_are_selected(void **state) {
+    (void)state;
+    enum { BOXES = 200 };
+    const struct rfx_shape boxes = {3, {1, BOXES, 4}}, scores = {3, {1, 1, BOXES}};
+    const int64_t most = BOXES;
+    struct rfx_late_run *run = NULL;
+    struct rfx_error err = {""};
+    void *corners, *data;
+    int in[3] = {rfx_late_add_constant(late, RFX_TYPE_FLOAT32, &boxes, &corners),
+                 rfx_late_add_constant(late, RFX_TYPE_FLOAT32, &scores, &data),
+                 constant(RFX_TYPE_INT64, 1, &most)};
+    for (int i = 0; i < 4 * BOXES; i++) /* squares on a diagonal that do not touch */
+        ((float *)corners)[i] = (float)(2 * (i / 4) + (i % 4 < 2 ? 0 : 1));
+    struct rfx_late_node *node = rfx_late_add_node(
+        late, &late->block, rfx_late_op_find("NonMaxSuppression"), "suppress", 3, 1);
+    assert_non_null(node);
+    memcpy(node->in, in, sizeof in);
+    node->out[0] = rfx_late_add_value(late, -1);
+    output("y", node->out[0]);
+    assert_int_equal(run_with(0, &run, &err), RFX_OK);
+    const struct rfx_late_tensor *y = rfx_late_run_output(run, 0);
+    assert_int_equal(y->elems, 3 * BOXES);
+    for (int i = 0; i < BOXES; i++) assert_int_equal(((const int64_t *)y->data)[3 * i + 2], i);
+    rfx_late_run_free(run);
+}
+
+static bool is_asked_to_stop(void *user) {
     return *(bool *)user;
 }
 
@@ -208,7 +235,7 @@ static void a_stop_is_obeyed(void **state) {
     struct rfx_error err = {""};
     add_chain();
     assert_int_equal(rfx_late_run_create(&graph, mem, 0, &run, &err), RFX_OK);
-    rfx_memory_set_stop(mem, always, &stop);
+    rfx_memory_set_stop(mem, is_asked_to_stop, &stop);
     stop = true;
     assert_int_equal(rfx_late_run_nodes(run, &err), RFX_STATUS_CANCELLED);
     rfx_late_run_free(run);
@@ -329,6 +356,7 @@ int main(void) {
         TEST(memory_of_the_other_branch_is_freed),
         TEST(a_value_stays_for_later_readers),
         TEST(suppression_is_limited),
+        TEST(many_boxes_are_selected),
         TEST(a_stop_is_obeyed),
         TEST(memory_may_run_out),
         TEST(three_outputs_become_boxes),

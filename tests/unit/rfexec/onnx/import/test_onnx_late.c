@@ -109,6 +109,34 @@ static void a_detector_is_cut_at_boxes_and_scores(void **state) {
     discard(net);
 }
 
+/* Selections stay in front of the cut if they are one, or less than half of their tensor. */
+static void small_selections_are_cut_themselves(void **state) {
+    static const int64_t starts[2] = {0, 0}, ends[2] = {1, 1}, others[2] = {2, 2}, axes[2] = {2, 3};
+    (void)state;
+    begin();
+    maker_add_int(&graph, "Gather", "image zero", "a", "axis", 1);
+    maker_add(&graph, "NonZero", "a", "y");
+    save("y");
+    struct rfx_graph *net = loaded();
+    assert_int_equal(rfx_late_cut_bytes(net), 6 * sizeof(float));
+    discard(net);
+    begin();
+    maker_ints(&graph, "starts", starts, 2);
+    maker_ints(&graph, "ends", ends, 2);
+    maker_ints(&graph, "others", others, 2);
+    maker_ints(&graph, "axes", axes, 2);
+    maker_add(&graph, "Slice", "image starts ends axes", "a");
+    maker_add(&graph, "Slice", "image ends others axes", "b");
+    maker_add(&graph, "NonZero", "a", "x");
+    maker_value(&graph, MAKER_OUTPUT, "x", NULL, 0);
+    maker_add(&graph, "NonZero", "b", "y");
+    save("y");
+    net = loaded();
+    assert_int_equal(net->n_outputs, 2);
+    assert_int_equal(rfx_late_cut_bytes(net), 4 * sizeof(float));
+    discard(net);
+}
+
 /* None, some and all of the candidates are above the threshold. */
 static void detections_are_counted_by_the_threshold(void **state) {
     static const float thresholds[] = {2.0F, 0.5F, -1.0F};
@@ -123,6 +151,8 @@ static void detections_are_counted_by_the_threshold(void **state) {
         const struct rfx_late_tensor *boxes = rfx_late_run_output(run, 0);
         const int64_t n = boxes->shape.dims[0];
         assert_true(i == 0 ? n == 0 : n > before && n <= 2 * CELLS);
+        /* the freed cut tensors are not subtracted, which would wrap around */
+        assert_true(rfx_late_run_high_water_bytes(run) < 1 << 16);
         assert_int_equal(rfx_late_run_output(run, 1)->elems, n);
         assert_int_equal(rfx_late_run_output(run, 2)->elems, n);
         assert_int_equal(rfx_late_run_output(run, 2)->type, RFX_TYPE_INT64);
@@ -149,6 +179,8 @@ static void cut_tensors_have_types(void **state) {
     /* channel 1 is larger at pixels 0, 1, 2 and 5: 3 > 1, 4 > 0, 0 > -1, 5 > 0 */
     static const int64_t places[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 2, 2};
     assert_int_equal(y->elems, 16);
+    /* without the cut tensor */
+    assert_int_equal(rfx_late_run_high_water_bytes(run), 16 * sizeof(int64_t));
     assert_memory_equal(y->data, places, sizeof places);
     rfx_late_run_free(run);
     discard(net);
@@ -238,6 +270,7 @@ static void memory_may_run_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_detector_is_cut_at_boxes_and_scores),
+        cmocka_unit_test(small_selections_are_cut_themselves),
         cmocka_unit_test(detections_are_counted_by_the_threshold),
         cmocka_unit_test(cut_tensors_have_types),
         cmocka_unit_test(outputs_of_the_front_come_along),
