@@ -257,10 +257,10 @@ static void boxes_with_an_angle(void **state) {
     assert_int_equal(rfx_answer_text_open(&out, mem, PATH, &options, &place, NULL, NULL), RFX_OK);
     rfx_oriented_begin(&out, RFX_ANSWER_COCO, "head");
     for (int i = 0; i < 2; i++) rfx_oriented_put(&out, RFX_ANSWER_COCO, &boxes[i], i);
-    rfx_oriented_end(&out, RFX_ANSWER_COCO);
+    rfx_answer_boxes_end(&out, RFX_ANSWER_COCO);
     rfx_oriented_begin(&out, RFX_ANSWER_JSON, "head");
     for (int i = 0; i < 2; i++) rfx_oriented_put(&out, RFX_ANSWER_JSON, &boxes[i], i);
-    rfx_oriented_end(&out, RFX_ANSWER_JSON);
+    rfx_answer_boxes_end(&out, RFX_ANSWER_JSON);
     assert_int_equal(rfx_output_file_commit(out.file, NULL), RFX_OK);
     rfx_answer_text_close(&out);
     rfx_memory_free(mem);
