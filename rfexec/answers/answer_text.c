@@ -183,7 +183,10 @@ void rfx_answer_boxes_begin(struct rfx_answer_text *text, enum rfx_answer_form f
                             const char *head) {
     if (form == RFX_ANSWER_COCO) rfx_answer_put(text, "[");
     if (form == RFX_ANSWER_GEOJSON) rfx_answer_collection(text);
-    if (form == RFX_ANSWER_JSON) rfx_answer_put(text, "{\"head\":\"%s\",\"boxes\":[", head);
+    if (form != RFX_ANSWER_JSON) return;
+    rfx_answer_put(text, "{\"head\":");
+    rfx_answer_json_string(text, head); /* may have the name of a file */
+    rfx_answer_put(text, ",\"boxes\":[");
 }
 
 void rfx_answer_boxes_end(struct rfx_answer_text *text, enum rfx_answer_form form) {

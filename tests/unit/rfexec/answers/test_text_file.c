@@ -258,7 +258,7 @@ static void boxes_with_an_angle(void **state) {
     rfx_oriented_begin(&out, RFX_ANSWER_COCO, "head");
     for (int i = 0; i < 2; i++) rfx_oriented_put(&out, RFX_ANSWER_COCO, &boxes[i], i);
     rfx_answer_boxes_end(&out, RFX_ANSWER_COCO);
-    rfx_oriented_begin(&out, RFX_ANSWER_JSON, "head");
+    rfx_oriented_begin(&out, RFX_ANSWER_JSON, "head a\"b\\c.json");
     for (int i = 0; i < 2; i++) rfx_oriented_put(&out, RFX_ANSWER_JSON, &boxes[i], i);
     rfx_answer_boxes_end(&out, RFX_ANSWER_JSON);
     assert_int_equal(rfx_output_file_commit(out.file, NULL), RFX_OK);
@@ -270,7 +270,7 @@ static void boxes_with_an_angle(void **state) {
         "[[12,17,12,23,8,23,8,17]],\"score\":0.5},\n"
         "{\"image_id\":0,\"category_id\":1,\"bbox\":[null,null,null,null],\"segmentation\":"
         "[[null,null,null,null,null,null,null,null]],\"score\":0.25}\n]\n"
-        "{\"head\":\"head\",\"boxes\":[\n"
+        "{\"head\":\"head a\\\"b\\\\c.json\",\"boxes\":[\n"
         "{\"corners\":[[12,17],[12,23],[8,23],[8,17]],\"centre\":[10,20],\"size\":[6,4],"
         "\"angle\":1.5707964,\"score\":0.5,\"label\":3,\"index\":7},\n"
         "{\"corners\":[[null,null],[null,null],[null,null],[null,null]],\"centre\":[null,20],"
