@@ -338,9 +338,8 @@ const struct rfx_cli_command rfx_cmd_explain = {
         "Runs nothing and writes no file. Says in which stages the network would run with these\n"
         "options, what is kept between the stages, what is computed twice, what takes the memory,\n"
         "and how the time compares with the whole-image run. Takes the options of run and gives\n"
-        "the same figures: the memory that -o, --report, --viewer and --overlay take counts. "
-        "Without INPUT\n"
-        "the figures are for a .npy image of --size.\n",
+        "the same figures: the memory that -o, --report, --viewer and --overlay take counts.\n"
+        "Without INPUT the figures are for a .npy image of --size.\n",
     .examples =
         "rfexec explain mobilenet_v2 --size 4096x4096 --memory 64MiB\n"
         "rfexec explain net.onnx photo.png --tiles 4x4 -o map.tif\n",
