@@ -37,9 +37,11 @@ def _found(network: Any, image: Any, end: str, output: Optional[str], file: dict
 
 def boxes(network: Any, image: Any, output: Optional[str], file: dict[str, Any], run: dict[str, Any]) -> np.ndarray:
     found = _found(network, image, ".json", output, file, run)
-    points = re.search(r", (\d+) points?( with scores)?", found["head"])
+    head = found["head"]  # "YOLOv8 head, 1 class, 17 points with scores"; or "head", the name of a file, and so on
+    points = re.search(r", (\d+) points?( with scores)?$", head)
+    oriented = head.startswith("YOLOv8 OBB head, ")
     shape = (int(points[1]), 3 if points[2] else 2) if points else ()
-    kind = [*BOX.descr, ("points", np.float32, shape)] if points else ORIENTED if " OBB " in found["head"] else BOX
+    kind = [*BOX.descr, ("points", np.float32, shape)] if points else ORIENTED if oriented else BOX
     array = np.empty(len(found["boxes"]), kind)
     for one, box in zip(array, found["boxes"]):
         for name in one.dtype.names:

@@ -251,6 +251,9 @@ def test_head_files(program, tmp_path):
     clipped.write_text(json.dumps({**HEAD, "clip": True}))
     inside = net.boxes("synthetic:160x192", head=str(clipped))["box"]
     assert inside.min() >= 0 and inside[:, 2].max() <= 192 and inside[:, 3].max() <= 160
+    other = tmp_path / "a YOLOv8 OBB head, 7 points with scores.json"  # no word of a name counts
+    other.write_text(json.dumps(HEAD))
+    assert (net.boxes("synthetic:160x192", head=other) == found).all()
     clipped.write_text("{}")
     with pytest.raises(rfexec.RefusedError, match="clip.json"):
         rfexec.open("yolov8n", (160, 192)).boxes("synthetic:160x192", head=clipped)

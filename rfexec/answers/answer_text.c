@@ -108,6 +108,12 @@ void rfx_answer_float(struct rfx_answer_text *text, float value) {
     put_shortest(text, (double)value, 6, 9, true);
 }
 
+bool rfx_answer_own_pixels(const struct rfx_answer_text *text) {
+    const struct rfx_geo_affine *a = &text->affine;
+    return a->x[0] == 1.0 && a->x[1] == 0.0 && a->x[2] == 0.0 && a->y[0] == 0.0 && a->y[1] == 1.0 &&
+           a->y[2] == 0.0;
+}
+
 void rfx_answer_point(struct rfx_answer_text *text, double x, double y) {
     const struct rfx_geo_affine *a = &text->affine;
     rfx_answer_number(text, a->x[0] * x + a->x[1] * y + a->x[2]);
@@ -138,6 +144,30 @@ void rfx_answer_csv_field(struct rfx_answer_text *text, const char *name) {
     put_quoted(text, name, "\"", '"');
 }
 
+void rfx_answer_class_json(struct rfx_answer_text *text, int64_t label) {
+    const char *name = rfx_answer_name(text, label);
+    rfx_answer_put(text, "\"label\":%" PRId64, label);
+    if (name == NULL) return;
+    rfx_answer_put(text, ",\"name\":");
+    rfx_answer_json_string(text, name);
+}
+
+void rfx_answer_class_csv(struct rfx_answer_text *text, int64_t label) {
+    const char *name = rfx_answer_name(text, label);
+    rfx_answer_put(text, "%" PRId64 ",", label);
+    if (name != NULL) rfx_answer_csv_field(text, name);
+    rfx_answer_put(text, ",");
+}
+
+void rfx_answer_properties(struct rfx_answer_text *text, const char *type, int64_t label) {
+    const char *name = rfx_answer_name(text, label);
+    rfx_answer_put(text, ",\"properties\":{\"objectType\":\"%s\",\"label\":%" PRId64, type, label);
+    if (name == NULL) return;
+    rfx_answer_put(text, ",\"classification\":{\"name\":");
+    rfx_answer_json_string(text, name);
+    rfx_answer_put(text, "}");
+}
+
 void rfx_answer_collection(struct rfx_answer_text *text) {
     const int wgs84 = 4326; /* GeoJSON's own system, with longitude first */
     rfx_answer_put(text, "{\"type\":\"FeatureCollection\",");
@@ -147,6 +177,21 @@ void rfx_answer_collection(struct rfx_answer_text *text) {
                        "\"urn:ogc:def:crs:EPSG::%d\"}},",
                        text->epsg);
     rfx_answer_put(text, "\"features\":[");
+}
+
+void rfx_answer_boxes_begin(struct rfx_answer_text *text, enum rfx_answer_form form,
+                            const char *head) {
+    if (form == RFX_ANSWER_COCO) rfx_answer_put(text, "[");
+    if (form == RFX_ANSWER_GEOJSON) rfx_answer_collection(text);
+    if (form != RFX_ANSWER_JSON) return;
+    rfx_answer_put(text, "{\"head\":");
+    rfx_answer_json_string(text, head); /* may have the name of a file */
+    rfx_answer_put(text, ",\"boxes\":[");
+}
+
+void rfx_answer_boxes_end(struct rfx_answer_text *text, enum rfx_answer_form form) {
+    if (form == RFX_ANSWER_COCO) rfx_answer_put(text, "\n]\n");
+    if (form == RFX_ANSWER_GEOJSON || form == RFX_ANSWER_JSON) rfx_answer_put(text, "\n]}\n");
 }
 
 enum rfx_status rfx_answer_text_status(const struct rfx_answer_text *text, struct rfx_error *err) {

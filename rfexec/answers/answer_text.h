@@ -44,6 +44,9 @@ void rfx_answer_number(struct rfx_answer_text *text, double value);
 /* Like rfx_answer_number, for a float32. */
 void rfx_answer_float(struct rfx_answer_text *text, float value);
 
+/* Returns whether coordinates are those of the output's own pixels. */
+bool rfx_answer_own_pixels(const struct rfx_answer_text *text);
+
 /* Appends the coordinates of the point (x, y) of the output's pixels with a comma between them. */
 void rfx_answer_point(struct rfx_answer_text *text, double x, double y);
 
@@ -54,8 +57,23 @@ const char *rfx_answer_name(const struct rfx_answer_text *text, int64_t label);
 void rfx_answer_json_string(struct rfx_answer_text *text, const char *name);
 void rfx_answer_csv_field(struct rfx_answer_text *text, const char *name);
 
+/* Appends a class and its name, if it has one: as the members "label" and "name" of a JSON object,
+ * or as the first two fields of a CSV line, with a comma behind them. */
+void rfx_answer_class_json(struct rfx_answer_text *text, int64_t label);
+void rfx_answer_class_csv(struct rfx_answer_text *text, int64_t label);
+
+/* Appends the beginning of a feature's "properties": type of the object, "annotation" or
+ * "detection", label and classification. */
+void rfx_answer_properties(struct rfx_answer_text *text, const char *type, int64_t label);
+
 /* Appends the beginning of a FeatureCollection, with its coordinate system if there is one. */
 void rfx_answer_collection(struct rfx_answer_text *text);
+
+/* Append what stands before and behind a list of boxes; nothing in CSV. head: says what the boxes
+ * come from (JSON). */
+void rfx_answer_boxes_begin(struct rfx_answer_text *text, enum rfx_answer_form form,
+                            const char *head);
+void rfx_answer_boxes_end(struct rfx_answer_text *text, enum rfx_answer_form form);
 
 /* Returns the first failure since the text was opened. */
 enum rfx_status rfx_answer_text_status(const struct rfx_answer_text *text, struct rfx_error *err);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "layers/core/descriptor.h"
-#include "rfexec/output/text_file.h"
+#include "rfexec/output/text_read.h"
 
 enum {
     WORD = 32,       /* characters of a type or a member's name; longer ones are not known */

@@ -31,13 +31,12 @@ struct form {
     int per_cell;     /* candidates of a cell of each level; 0: the network has chosen */
     bool either_axis; /* channels may be axis 1 or 2; else they are axis 2 */
     int points;       /* landmarks of a box */
-    bool
-        named; /* never recognised by shape, and the output has the `fixed` channels, one class's */
+    bool named;       /* the output has the `fixed` channels alone, those of one class included */
     score_fn *score;
     corners_fn *corners;
-    int behind; /* numbers of what is behind the classes: 2 or 3 of a point, 1 of a coefficient;
-                   such a form is never recognised by shape. 0: nothing that is used */
-    int angles; /* channels behind those of the classes: the angle; 1: not recognised by shape */
+    int behind; /* numbers of what is behind the classes: 2 or 3 of a point, 1 of a coefficient; 0:
+                   nothing that is used */
+    int angles; /* channels behind those of the classes: 1 for the angle, or 0 */
 };
 
 /* Returns the first of the largest values, or a NaN if there is one. */
@@ -211,16 +210,11 @@ static const struct form forms[RFX_BOX_FORM_COUNT] = {
     [RFX_BOX_FORM_SEG] = {"YOLOv8", "yolov8-seg yolov9-seg yolov11-seg yolo11-seg",
                           "1 x (4 + classes + coefficients) x candidates", 4, 1, true, 0, false,
                           score_by_class, corners_of_centre, 1, 0},
-    [RFX_BOX_FORM_YOLOV8_OBB] = {.title = "YOLOv8 OBB",
-                                 .names = "yolov8-obb yolov9-obb yolov11-obb yolo11-obb "
-                                          "yolov12-obb yolo12-obb",
-                                 .shape = "1 x (4 + classes + 1) x candidates",
-                                 .fixed = 4,
-                                 .per_cell = 1,
-                                 .either_axis = true,
-                                 .score = score_by_class,
-                                 .corners = corners_of_centre,
-                                 .angles = 1},
+    [RFX_BOX_FORM_YOLOV8_OBB] = {"YOLOv8 OBB",
+                                 "yolov8-obb yolov9-obb yolov11-obb yolo11-obb yolov12-obb "
+                                 "yolo12-obb",
+                                 "1 x (4 + classes + 1) x candidates", 4, 1, true, 0, false,
+                                 score_by_class, corners_of_centre, 0, 1},
 };
 _Static_assert(sizeof forms / sizeof *forms == 11, "a row for each form");
 
@@ -364,8 +358,8 @@ static bool fits(enum rfx_box_form which, const struct rfx_box_output *output, i
     const struct form *form = &forms[which];
     int64_t channels = output->dims[axis], n = output->dims[3 - axis];
     bool counted = is_counted(output, 1) || is_counted(output, 2);
-    if (form->named || form->behind > 0 || form->angles > 0 || !holds_channels(form, output, axis))
-        return false;
+    if (form->named || form->behind > 0 || form->angles > 0) return false; /* asked for by name */
+    if (!holds_channels(form, output, axis)) return false;
     if (which == RFX_BOX_FORM_YOLOV10)
         return channels == form->fixed && (looks_chosen(output) || (!counted && n > channels));
     if (counted ? levels_of(output, n, form->per_cell) == 0 : n <= channels || looks_chosen(output))

@@ -5,13 +5,15 @@
  * of the box's candidate, enlarged to the input's pixels, where it is above 0 inside of the box:
  * Ultralytics, ops.process_mask with upsample=True. In float32, each operation rounded once:
  *
- *   value(r, c)  ((k0 p0 + k1 p1) + k2 p2) + ..., by channel, without fused operations
- *   pixel(y, x)  u0 (v0 value(r, c) + v1 value(r, c + 1)) + u1 (v0 value(r + 1, c) + v1 value(r +
- * 1, c + 1)); (y + 0.5) / 4 - 0.5, or 0 if that is negative, is r + u1, and u0 = 1 - u1; the same
- * for x, c and v; behind the last row or column, that one again (torch's interpolate,
- * align_corners=False). Of padded images, prototypes of the padding are left out: ceil(rows / 4) x
- * ceil(columns / 4) remain mask         pixel(y, x) > 0, left <= x < right, top <= y < bottom. NaN
- * is not above 0
+ *   value(r, c) = ((k0 p0 + k1 p1) + k2 p2) + ..., by channel, without fused operations
+ *   across(r)   = v0 value(r, c) + v1 value(r, c + 1)
+ *   pixel(y, x) = u0 across(r) + u1 across(r + 1)
+ *   mask(y, x)  = pixel(y, x) > 0 where left <= x < right and top <= y < bottom
+ *
+ * Here r + u1 is (y + 0.5) / 4 - 0.5, or 0 if that is negative, and u0 = 1 - u1; the same for x, c
+ * and v. Behind the last row or column comes that one again (torch's interpolate,
+ * align_corners=False). NaN is not above 0. Of padded images, prototypes of the padding are left
+ * out: ceil(rows / 4) x ceil(columns / 4) remain.
  *
  * The prototypes are stored in a file without a name beside the answer's, 4 bytes for each channel
  * of a pixel (output_spool.h); masks are made one after the other, from the rows that they need.

@@ -316,18 +316,15 @@ static void put_keypoints(struct rfx_boxes_file *file, const struct rfx_box *box
 }
 
 static enum rfx_status put_json(struct rfx_boxes_file *file, const struct rfx_box *box,
-                                const char *name, struct rfx_error *err) {
+                                struct rfx_error *err) {
     struct rfx_answer_text *text = &file->text;
     enum rfx_status status = RFX_OK;
     rfx_answer_put(text, "{\"box\":[");
     put_corners(file, box);
     rfx_answer_put(text, "],\"score\":");
     rfx_answer_float(text, box->score);
-    rfx_answer_put(text, ",\"label\":%" PRId32, box->label);
-    if (name != NULL) {
-        rfx_answer_put(text, ",\"name\":");
-        rfx_answer_json_string(text, name);
-    }
+    rfx_answer_put(text, ",");
+    rfx_answer_class_json(text, box->label);
     if (file->head.points > 0) {
         rfx_answer_put(text, ",\"points\":[");
         put_points(file, box, "[", ",", "]");
@@ -379,7 +376,7 @@ static void put_rectangle(struct rfx_boxes_file *file, const struct rfx_box *box
 }
 
 static enum rfx_status put_feature(struct rfx_boxes_file *file, const struct rfx_box *box,
-                                   const char *name, struct rfx_error *err) {
+                                   struct rfx_error *err) {
     struct rfx_answer_text *text = &file->text;
     enum rfx_status status = RFX_OK;
     rfx_answer_put(text, "{\"type\":\"Feature\",\"geometry\":");
@@ -388,24 +385,16 @@ static enum rfx_status put_feature(struct rfx_boxes_file *file, const struct rfx
     else
         status = rfx_mask_put_polygons(text, file->masks, box, numbers_of(file, box),
                                        file->options.most_bytes, err);
-    rfx_answer_put(text, ",\"properties\":{\"objectType\":\"detection\",\"label\":%" PRId32,
-                   box->label);
-    if (name != NULL) {
-        rfx_answer_put(text, ",\"classification\":{\"name\":");
-        rfx_answer_json_string(text, name);
-        rfx_answer_put(text, "}");
-    }
+    rfx_answer_properties(text, "detection", box->label);
     rfx_answer_put(text, ",\"score\":");
     rfx_answer_float(text, box->score);
     rfx_answer_put(text, "}}");
     return status;
 }
 
-static void put_line(struct rfx_boxes_file *file, const struct rfx_box *box, const char *name) {
+static void put_line(struct rfx_boxes_file *file, const struct rfx_box *box) {
     struct rfx_answer_text *text = &file->text;
-    rfx_answer_put(text, "%" PRId32 ",", box->label);
-    if (name != NULL) rfx_answer_csv_field(text, name);
-    rfx_answer_put(text, ",");
+    rfx_answer_class_csv(text, box->label);
     rfx_answer_float(text, box->score);
     rfx_answer_put(text, ",");
     put_corners(file, box);
@@ -429,17 +418,16 @@ static void put_oriented(struct rfx_boxes_file *file) {
     rfx_oriented_begin(&file->text, file->form, file->head.words);
     for (int64_t i = 0; i < n && file->text.status == RFX_OK; i++)
         rfx_oriented_put(&file->text, file->form, &list[i], i);
-    rfx_oriented_end(&file->text, file->form);
+    rfx_answer_boxes_end(&file->text, file->form);
 }
 
 static enum rfx_status put_box(struct rfx_boxes_file *file, const struct rfx_box *box,
                                struct rfx_error *err) {
-    const char *name = rfx_answer_name(&file->text, box->label);
     enum rfx_status status = RFX_OK;
-    if (file->form == RFX_ANSWER_CSV) put_line(file, box, name);
+    if (file->form == RFX_ANSWER_CSV) put_line(file, box);
     if (file->form == RFX_ANSWER_COCO) status = put_coco(file, box, err);
-    if (file->form == RFX_ANSWER_GEOJSON) status = put_feature(file, box, name, err);
-    if (file->form == RFX_ANSWER_JSON) status = put_json(file, box, name, err);
+    if (file->form == RFX_ANSWER_GEOJSON) status = put_feature(file, box, err);
+    if (file->form == RFX_ANSWER_JSON) status = put_json(file, box, err);
     if (status == RFX_OK) return rfx_answer_text_status(&file->text, err);
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE) /* of the polygons of label_regions.h */
         return rfx_fail_within(err, status, "--answer-memory %zu, mask of candidate %" PRId64,
@@ -453,17 +441,12 @@ static enum rfx_status put_all(struct rfx_boxes_file *file, struct rfx_error *er
     enum rfx_status status = RFX_OK;
     const struct rfx_box *list = rfx_boxes_list(file->boxes, &n);
     if (file->form == RFX_ANSWER_CSV) put_header(file);
-    if (file->form == RFX_ANSWER_COCO) rfx_answer_put(text, "[");
-    if (file->form == RFX_ANSWER_GEOJSON) rfx_answer_collection(text);
-    if (file->form == RFX_ANSWER_JSON)
-        rfx_answer_put(text, "{\"head\":\"%s\",\"boxes\":[", file->head.words);
+    rfx_answer_boxes_begin(text, file->form, file->head.words);
     for (int64_t i = 0; i < n && status == RFX_OK; i++) {
         if (file->form != RFX_ANSWER_CSV) rfx_answer_put(text, i > 0 ? ",\n" : "\n");
         status = put_box(file, &list[i], err);
     }
-    if (file->form == RFX_ANSWER_COCO) rfx_answer_put(text, "\n]\n");
-    if (file->form == RFX_ANSWER_GEOJSON || file->form == RFX_ANSWER_JSON)
-        rfx_answer_put(text, "\n]}\n");
+    rfx_answer_boxes_end(text, file->form);
     return status == RFX_OK ? rfx_answer_text_status(text, err) : status;
 }
 

@@ -14,12 +14,6 @@ struct shown {
     bool own; /* the numbers are float32 */
 };
 
-bool rfx_answer_own_pixels(const struct rfx_answer_text *text) {
-    const struct rfx_geo_affine *a = &text->affine;
-    return a->x[0] == 1.0 && a->x[1] == 0.0 && a->x[2] == 0.0 && a->y[0] == 0.0 && a->y[1] == 1.0 &&
-           a->y[2] == 0.0;
-}
-
 /* Returns the angle of a vector, -pi to pi. */
 static double angle_of(double x, double y) {
     const double pi = 3.14159265358979323846;
@@ -77,7 +71,7 @@ static void put_size(struct rfx_answer_text *text, const struct shown *shown) {
 }
 
 static void put_json(struct rfx_answer_text *text, const struct shown *shown,
-                     const struct rfx_oriented_box *box, const char *name) {
+                     const struct rfx_oriented_box *box) {
     rfx_answer_put(text, "{\"corners\":[");
     for (int i = 0; i < 4; i++) {
         rfx_answer_put(text, i > 0 ? ",[" : "[");
@@ -90,11 +84,8 @@ static void put_json(struct rfx_answer_text *text, const struct shown *shown,
     put_size(text, shown);
     rfx_answer_put(text, ",\"score\":");
     rfx_answer_float(text, box->score);
-    rfx_answer_put(text, ",\"label\":%" PRId32, box->label);
-    if (name != NULL) {
-        rfx_answer_put(text, ",\"name\":");
-        rfx_answer_json_string(text, name);
-    }
+    rfx_answer_put(text, ",");
+    rfx_answer_class_json(text, box->label);
     rfx_answer_put(text, ",\"index\":%" PRId64 "}", box->index);
 }
 
@@ -123,7 +114,7 @@ static void put_coco(struct rfx_answer_text *text, const struct shown *shown,
 }
 
 static void put_feature(struct rfx_answer_text *text, const struct shown *shown,
-                        const struct rfx_oriented_box *box, const char *name) {
+                        const struct rfx_oriented_box *box) {
     rfx_answer_put(text,
                    "{\"type\":\"Feature\",\"geometry\":{\"type\":\"Polygon\",\"coordinates\":[[");
     for (int i = 0; i < 5; i++) {
@@ -131,13 +122,8 @@ static void put_feature(struct rfx_answer_text *text, const struct shown *shown,
         put_pair(text, shown, shown->place[(text->mirrored ? 4 - i : i) % 4]);
         rfx_answer_put(text, "]");
     }
-    rfx_answer_put(text, "]]},\"properties\":{\"objectType\":\"detection\",\"label\":%" PRId32,
-                   box->label);
-    if (name != NULL) {
-        rfx_answer_put(text, ",\"classification\":{\"name\":");
-        rfx_answer_json_string(text, name);
-        rfx_answer_put(text, "}");
-    }
+    rfx_answer_put(text, "]]}");
+    rfx_answer_properties(text, "detection", box->label);
     rfx_answer_put(text, ",\"score\":");
     rfx_answer_float(text, box->score);
     rfx_answer_put(text, ",");
@@ -146,10 +132,8 @@ static void put_feature(struct rfx_answer_text *text, const struct shown *shown,
 }
 
 static void put_line(struct rfx_answer_text *text, const struct shown *shown,
-                     const struct rfx_oriented_box *box, const char *name) {
-    rfx_answer_put(text, "%" PRId32 ",", box->label);
-    if (name != NULL) rfx_answer_csv_field(text, name);
-    rfx_answer_put(text, ",");
+                     const struct rfx_oriented_box *box) {
+    rfx_answer_class_csv(text, box->label);
     rfx_answer_float(text, box->score);
     for (int i = 0; i < PLACES; i++) {
         rfx_answer_put(text, ",");
@@ -167,23 +151,15 @@ void rfx_oriented_begin(struct rfx_answer_text *text, enum rfx_answer_form form,
         rfx_answer_put(text,
                        "label,name,score,x1,y1,x2,y2,x3,y3,x4,y4,centre_x,centre_y,width,"
                        "height,angle\n");
-    if (form == RFX_ANSWER_COCO) rfx_answer_put(text, "[");
-    if (form == RFX_ANSWER_GEOJSON) rfx_answer_collection(text);
-    if (form == RFX_ANSWER_JSON) rfx_answer_put(text, "{\"head\":\"%s\",\"boxes\":[", head);
+    rfx_answer_boxes_begin(text, form, head);
 }
 
 void rfx_oriented_put(struct rfx_answer_text *text, enum rfx_answer_form form,
                       const struct rfx_oriented_box *box, int64_t count) {
     const struct shown shown = show(text, box);
-    const char *name = rfx_answer_name(text, box->label);
     if (form != RFX_ANSWER_CSV) rfx_answer_put(text, count > 0 ? ",\n" : "\n");
-    if (form == RFX_ANSWER_CSV) put_line(text, &shown, box, name);
+    if (form == RFX_ANSWER_CSV) put_line(text, &shown, box);
     if (form == RFX_ANSWER_COCO) put_coco(text, &shown, box);
-    if (form == RFX_ANSWER_GEOJSON) put_feature(text, &shown, box, name);
-    if (form == RFX_ANSWER_JSON) put_json(text, &shown, box, name);
-}
-
-void rfx_oriented_end(struct rfx_answer_text *text, enum rfx_answer_form form) {
-    if (form == RFX_ANSWER_COCO) rfx_answer_put(text, "\n]\n");
-    if (form == RFX_ANSWER_GEOJSON || form == RFX_ANSWER_JSON) rfx_answer_put(text, "\n]}\n");
+    if (form == RFX_ANSWER_GEOJSON) put_feature(text, &shown, box);
+    if (form == RFX_ANSWER_JSON) put_json(text, &shown, box);
 }

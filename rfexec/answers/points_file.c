@@ -42,18 +42,12 @@ size_t rfx_points_file_bytes(const struct rfx_output_format *format, const struc
 
 static void put_feature(struct rfx_points_file *file, const struct rfx_peak *peak) {
     struct rfx_answer_text *text = &file->text;
-    const char *name = rfx_answer_name(text, peak->channel);
     rfx_answer_put(text, "%s\n{\"type\":\"Feature\",\"geometry\":{\"type\":\"Point\",",
                    file->count > 0 ? "," : "");
     rfx_answer_put(text, "\"coordinates\":[");
     rfx_answer_point(text, (double)peak->x + 0.5, (double)peak->y + 0.5);
-    rfx_answer_put(text, "]},\"properties\":{\"objectType\":\"detection\",\"label\":%" PRId32,
-                   peak->channel);
-    if (name != NULL) {
-        rfx_answer_put(text, ",\"classification\":{\"name\":");
-        rfx_answer_json_string(text, name);
-        rfx_answer_put(text, "}");
-    }
+    rfx_answer_put(text, "]}");
+    rfx_answer_properties(text, "detection", peak->channel);
     rfx_answer_put(text, ",\"score\":");
     rfx_answer_float(text, peak->value);
     rfx_answer_put(text, "}}");
@@ -61,10 +55,7 @@ static void put_feature(struct rfx_points_file *file, const struct rfx_peak *pea
 
 static void put_line(struct rfx_points_file *file, const struct rfx_peak *peak) {
     struct rfx_answer_text *text = &file->text;
-    const char *name = rfx_answer_name(text, peak->channel);
-    rfx_answer_put(text, "%" PRId32 ",", peak->channel);
-    if (name != NULL) rfx_answer_csv_field(text, name);
-    rfx_answer_put(text, ",");
+    rfx_answer_class_csv(text, peak->channel);
     rfx_answer_float(text, peak->value);
     rfx_answer_put(text, ",");
     rfx_answer_point(text, (double)peak->x + 0.5, (double)peak->y + 0.5);

@@ -41,7 +41,7 @@ static struct rfx_region_rectangle *rectangle_at(const struct sweep *sweep, int3
     return rfx_region_rectangle_at(sweep->rectangles, i);
 }
 
-static bool begins_before(const struct rfx_region_order *order, int32_t a, int32_t b) {
+bool rfx_region_begins_before(const struct rfx_region_order *order, int32_t a, int32_t b) {
     const struct rfx_region_rectangle *p = rfx_region_rectangle_at(order->rectangles, a);
     const struct rfx_region_rectangle *q = rfx_region_rectangle_at(order->rectangles, b);
     return p->y0 != q->y0 ? p->y0 < q->y0 : p->x0 < q->x0;
@@ -55,8 +55,8 @@ static bool ends_before(const struct rfx_region_order *order, int32_t a, int32_t
 
 /* For components whose first rectangle is their uppermost one. */
 static bool component_before(const struct rfx_region_order *order, int32_t a, int32_t b) {
-    return begins_before(order, rfx_region_component_at(order->pool, a)->first,
-                         rfx_region_component_at(order->pool, b)->first);
+    return rfx_region_begins_before(order, rfx_region_component_at(order->pool, a)->first,
+                                    rfx_region_component_at(order->pool, b)->first);
 }
 
 static int32_t merge_lists(const struct rfx_region_order *order, int32_t a, int32_t b) {
@@ -219,7 +219,7 @@ static void sweep_component(struct sweep *sweep, struct rfx_region_component *co
 static int32_t sort_components(const struct rfx_region_pool *components,
                                const struct rfx_region_pool *rectangles, int32_t list, size_t *most,
                                size_t *total) {
-    const struct rfx_region_order by_beginning = {rectangles, rectangles, begins_before};
+    const struct rfx_region_order by_beginning = {rectangles, rectangles, rfx_region_begins_before};
     const struct rfx_region_order by_first = {components, rectangles, component_before};
     *most = *total = 0;
     for (int32_t i = list; i != RFX_REGION_NONE; i = *rfx_region_pool_link(components, i)) {

@@ -30,6 +30,9 @@ struct rfx_region_order {
     bool (*before)(const struct rfx_region_order *order, int32_t a, int32_t b);
 };
 
+/* The order of rectangles by their first row, then by their first column. */
+bool rfx_region_begins_before(const struct rfx_region_order *order, int32_t a, int32_t b);
+
 /* Sorts a list, which may be empty, and returns its new head. */
 int32_t rfx_region_sort_list(const struct rfx_region_order *order, int32_t list);
 

@@ -73,12 +73,6 @@ static bool is_place(const struct places *places, const point p) {
     return k < places->n && compare(places->points[k], p, places->first) == 0;
 }
 
-static bool by_row(const struct rfx_region_order *order, int32_t a, int32_t b) {
-    const struct rfx_region_rectangle *p = rfx_region_rectangle_at(order->rectangles, a);
-    const struct rfx_region_rectangle *q = rfx_region_rectangle_at(order->rectangles, b);
-    return p->y0 != q->y0 ? p->y0 < q->y0 : p->x0 < q->x0;
-}
-
 static bool by_column(const struct rfx_region_order *order, int32_t a, int32_t b) {
     const struct rfx_region_rectangle *p = rfx_region_rectangle_at(order->rectangles, a);
     const struct rfx_region_rectangle *q = rfx_region_rectangle_at(order->rectangles, b);
@@ -88,7 +82,8 @@ static bool by_column(const struct rfx_region_order *order, int32_t a, int32_t b
 /* Sorts the list and writes its places, each once. */
 static struct places list_places(const struct rfx_region_pool *rectangles, int32_t *list, int first,
                                  point *out) {
-    const struct rfx_region_order order = {rectangles, rectangles, first == 1 ? by_row : by_column};
+    const struct rfx_region_order order = {rectangles, rectangles,
+                                           first == 1 ? rfx_region_begins_before : by_column};
     int64_t n = 0;
     *list = rfx_region_sort_list(&order, *list);
     for (int32_t i = *list; i != RFX_REGION_NONE; i = *rfx_region_pool_link(rectangles, i)) {

@@ -92,16 +92,9 @@ static void put_measurements(struct rfx_regions_file *file, const struct rfx_reg
 
 static void put_feature(struct rfx_regions_file *file, const struct rfx_region *region) {
     struct rfx_answer_text *text = &file->text;
-    const char *name = rfx_answer_name(text, region->label);
     rfx_answer_put(text, "%s\n{\"type\":\"Feature\",\"geometry\":", file->count > 0 ? "," : "");
     put_geometry(text, region);
-    rfx_answer_put(text, ",\"properties\":{\"objectType\":\"annotation\",\"label\":%" PRId64,
-                   region->label);
-    if (name != NULL) {
-        rfx_answer_put(text, ",\"classification\":{\"name\":");
-        rfx_answer_json_string(text, name);
-        rfx_answer_put(text, "}");
-    }
+    rfx_answer_properties(text, "annotation", region->label);
     rfx_answer_put(text, ",\"pixels\":%" PRId64 ",\"area\":", region->area);
     rfx_answer_number(text, (double)region->area * text->cell_area);
     rfx_answer_put(text, ",\"perimeter\":");
@@ -142,10 +135,8 @@ static void put_box(struct rfx_answer_text *text, const struct rfx_rect *box) {
 
 static void put_line(struct rfx_regions_file *file, const struct rfx_region *region) {
     struct rfx_answer_text *text = &file->text;
-    const char *name = rfx_answer_name(text, region->label);
-    rfx_answer_put(text, "%" PRId64 ",", region->label);
-    if (name != NULL) rfx_answer_csv_field(text, name);
-    rfx_answer_put(text, ",%" PRId64 ",", region->area);
+    rfx_answer_class_csv(text, region->label);
+    rfx_answer_put(text, "%" PRId64 ",", region->area);
     rfx_answer_number(text, (double)region->area * text->cell_area);
     rfx_answer_put(text, ",");
     rfx_answer_number(text, perimeter_of(text, region));

@@ -192,12 +192,8 @@ static void put_bins(struct rfx_summary_file *file, const int64_t *counts) {
 
 static void put_object(struct rfx_summary_file *file, const struct entry *entry, bool first) {
     struct rfx_answer_text *text = &file->text;
-    const char *name = rfx_answer_name(text, entry->label);
-    rfx_answer_put(text, "%s\n{\"label\":%" PRId64, first ? "" : ",", entry->label);
-    if (name != NULL) {
-        rfx_answer_put(text, ",\"name\":");
-        rfx_answer_json_string(text, name);
-    }
+    rfx_answer_put(text, "%s\n{", first ? "" : ",");
+    rfx_answer_class_json(text, entry->label);
     if (entry->pixels >= 0) {
         rfx_answer_put(text, ",\"pixels\":%" PRId64 ",\"area\":", entry->pixels);
         rfx_answer_number(text, (double)entry->pixels * text->cell_area);
@@ -228,11 +224,8 @@ static void put_area_fields(struct rfx_answer_text *text, const struct rfx_area_
 static void put_line(struct rfx_summary_file *file, const struct rfx_area_count *area,
                      const struct entry *entry) {
     struct rfx_answer_text *text = &file->text;
-    const char *name = rfx_answer_name(text, entry->label);
     if (file->areas != NULL) put_area_fields(text, area);
-    rfx_answer_put(text, "%" PRId64 ",", entry->label);
-    if (name != NULL) rfx_answer_csv_field(text, name);
-    rfx_answer_put(text, ",");
+    rfx_answer_class_csv(text, entry->label);
     if (entry->pixels >= 0) {
         rfx_answer_put(text, "%" PRId64 ",", entry->pixels);
         rfx_answer_number(text, (double)entry->pixels * text->cell_area);

@@ -151,7 +151,7 @@ enum rfx_status rfx_text_file_row(struct rfx_text_file *file, const void *sample
 enum rfx_status rfx_text_file_commit(struct rfx_text_file *file, struct rfx_error *err) {
     enum rfx_status status = rfx_regions_end(file->regions, err);
     if (status != RFX_OK) return tell_option(file, status, err);
-    rfx_oriented_end(&file->text, file->form);
+    rfx_answer_boxes_end(&file->text, file->form);
     status = rfx_answer_text_status(&file->text, err);
     return status == RFX_OK ? rfx_output_file_commit(file->text.file, err) : status;
 }

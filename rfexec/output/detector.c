@@ -1,9 +1,11 @@
 /* Where a candidate has its values; see detector.h. */
 #include "rfexec/output/detector.h"
 
+/* Numbers of a kind of values; scores have one for each class. */
+static const int64_t lengths[RFX_DETECTOR_VALUES] = {
+    [RFX_DETECTOR_BOX] = 4, [RFX_DETECTOR_OBJECTNESS] = 1, [RFX_DETECTOR_POINTS] = 10};
+
 int64_t rfx_detector_fixed(const struct rfx_detector_output *out, bool *scores) {
-    static const int64_t lengths[RFX_DETECTOR_VALUES] = {
-        [RFX_DETECTOR_BOX] = 4, [RFX_DETECTOR_OBJECTNESS] = 1, [RFX_DETECTOR_POINTS] = 10};
     int64_t fixed = 0;
     *scores = false;
     for (int k = 0; k < out->n_values; k++) {
@@ -21,10 +23,8 @@ static bool place_values(struct rfx_detector *d, int o) {
     int64_t fixed = rfx_detector_fixed(out, &scores);
     if (scores ? out->channels <= fixed : out->channels != fixed) return false;
     for (int k = 0; k < out->n_values; k++) {
-        bool any;
-        struct rfx_detector_output one = {.n_values = 1, .values = {out->values[k]}};
-        int64_t n = rfx_detector_fixed(&one, &any);
-        if (any) n = out->channels - fixed;
+        int64_t n = lengths[out->values[k]];
+        if (out->values[k] == RFX_DETECTOR_SCORES) n = out->channels - fixed;
         d->places[out->values[k]] = (struct rfx_detector_place){o, at, n};
         at += n;
     }

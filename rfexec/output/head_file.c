@@ -1,4 +1,5 @@
-/* Members of head files, each checked where it is read; then what must fit together. */
+/* Members of head files, each checked where it is read; then what must fit together; then the
+ * same members written. */
 #include "rfexec/output/head_file.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* Reads the description of a detector's head from a JSON file; docs/answers.md has the format.
+/* Reads the description of a detector's head from JSON, and writes it; docs/answers.md has the
+ * format.
  * Pinned by test_head_file.c. */
 #ifndef RFX_RFEXEC_OUTPUT_HEAD_FILE_H
 #define RFX_RFEXEC_OUTPUT_HEAD_FILE_H

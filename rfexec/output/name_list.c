@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "layers/core/printable.h"
-#include "rfexec/output/text_file.h"
+#include "rfexec/output/text_read.h"
 
 enum { MOST_BYTES = 1 << 20, SHOWN = 4 /* most bytes that show one byte */ };
 

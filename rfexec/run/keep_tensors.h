@@ -14,8 +14,8 @@ enum {
  * away nor overwritten. A name is a node's name or alias, or a module path such as "features.6"
  * (then the last node below that path; not with RFX_KEEP_KNOWN). The same name twice counts once.
  * Call it before rfx_graph_finish. INVALID_ARGUMENT: there is no such tensor (the text lists near
- * names), it is a constant, or it is already an output of the network. A cut
- * tensor of a network with late nodes is fine: it is an output of the graph under its name. */
+ * names), it is a constant, or it is already an output of the network. A cut tensor of a network
+ * with late nodes is fine: it is an output of the graph under its name. */
 RFX_NODISCARD enum rfx_status rfx_graph_keep(struct rfx_graph *graph, const char *const *names,
                                              int n, unsigned how, struct rfx_error *err);
 

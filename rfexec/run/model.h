@@ -22,7 +22,7 @@ struct rfx_load_options {
     /* Description of the head whose outputs are joined in place of those that join_heads.h knows;
      * NULL: none. */
     const struct rfx_detector *detector;
-    bool head_only;      /* joined outputs are no outputs any more ("only" of both headers) */
+    bool head_only; /* joined outputs are no outputs any more ("only" of both headers) */
     /* Nodes whose sizes depend on data, and all behind them, become graph->late; false: a model
      * with such nodes is refused. */
     bool late;

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import struct
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 from png_files import read_png, write_png  # noqa: E402
+from tiff_files import METRES, write_geotiff  # noqa: E402
 
 rfexec, model, work = (os.path.abspath(a) for a in sys.argv[1:4])
 WIDE, HIGH = 900, 600  # of the window
@@ -245,22 +245,8 @@ def check_map(browser):
 
 def geotiff(path, w, h):
     """A grey GeoTIFF of pixels of 2 metres."""
-    tags = [(256, "I", [w]), (257, "I", [h]), (258, "H", [8]), (259, "H", [1]), (262, "H", [1]), (273, "I", [8]),
-            (277, "H", [1]), (278, "I", [h]), (279, "I", [w * h]), (33550, "d", [2, 2, 0]),
-            (33922, "d", [0, 0, 0, 500000, 5200000, 0]),
-            (34735, "H", [1, 1, 0, 3, 1024, 0, 1, 1, 3072, 0, 1, 32632, 3076, 0, 1, 9001])]
     data = bytes((x // 30 * 37 + y // 30 * 53) % 256 for y in range(h) for x in range(w))
-    entries, more, at = b"", b"", 8 + len(data)
-    after = at + 2 + 12 * len(tags) + 4
-    for tag, kind, values in tags:
-        body = struct.pack("<%d%s" % (len(values), kind), *values)
-        if len(body) > 4:
-            more += body
-            body = struct.pack("<I", after + len(more) - len(body))
-        entries += struct.pack("<HHI", tag, {"H": 3, "I": 4, "d": 12}[kind], len(values)) + body.ljust(4, b"\0")
-    with open(path, "wb") as file:
-        file.write(struct.pack("<2sHI", b"II", 42, at) + data + struct.pack("<H", len(tags)) + entries)
-        file.write(bytes(4) + more)
+    write_geotiff(path, w, h, data, (2, 2), (500000, 5200000), METRES)
 
 
 def main():

@@ -88,6 +88,28 @@ void write_file(const char *path, const char *text) {
     assert_int_equal(fclose(file), 0);
 }
 
+void read_floats(const char *path, float *values, size_t n) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, -(long)(n * sizeof *values), SEEK_END), 0);
+    assert_int_equal(fread(values, sizeof *values, n, file), n);
+    (void)fclose(file);
+}
+
+void write_floats(const char *path, const char *shape, const float *values, size_t n) {
+    enum { HEADER = 118 };
+    char words[HEADER], header[HEADER + 1];
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    (void)snprintf(words, sizeof words, "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }",
+                   shape);
+    (void)snprintf(header, sizeof header, "%-*s\n", HEADER - 1, words);
+    assert_int_equal(fwrite("\x93NUMPY\x01\x00\x76\x00", 1, 10, file), 10); /* 0x76: HEADER */
+    assert_int_equal(fwrite(header, 1, HEADER, file), HEADER);
+    assert_int_equal(fwrite(values, sizeof *values, n, file), n);
+    assert_int_equal(fclose(file), 0);
+}
+
 void assert_same_files(const char *a, const char *b) {
     char command[512];
     (void)snprintf(command, sizeof command, "cmp '%s' '%s'", a, b);

@@ -3,6 +3,8 @@
 #ifndef RFX_TESTS_CLI_CLI_PROGRAM_H
 #define RFX_TESTS_CLI_CLI_PROGRAM_H
 
+#include <stddef.h>
+
 #include <jansson.h>
 
 enum { TEXT_BYTES = 1 << 20 };
@@ -28,6 +30,12 @@ long long integer_at(json_t *doc, const char *path);
 void read_text(const char *path, char *text);
 
 void write_file(const char *path, const char *text);
+
+/* Reads the float32 elements at the end of a .npy file. */
+void read_floats(const char *path, float *values, size_t n);
+
+/* Writes a .npy file of n float32 elements. shape: such as "(1, 1, 300, 400)". */
+void write_floats(const char *path, const char *shape, const float *values, size_t n);
 
 /* Asserts that the areas of a summary are the regions of the GeoJSON file: as many pixels, all of
  * the region's class, and its mean score where it has one. Returns their number. */

@@ -41,15 +41,6 @@ struct found {
     float score, corner[4], points[10];
 };
 
-/* Reads the last n floats of a .npy file, which are all of it. */
-static void read_floats(const char *path, float *values, size_t n) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, -(long)(n * sizeof *values), SEEK_END), 0);
-    assert_int_equal(fread(values, sizeof *values, n, file), n);
-    (void)fclose(file);
-}
-
 static void read_level(const char *part, int stride, float *values, size_t n) {
     char path[64];
     (void)snprintf(path, sizeof path, "all.%s_%d.npy", part, stride);

@@ -42,14 +42,6 @@ static int set_up(void **state) {
     return 0;
 }
 
-static void read_floats(const char *path, float *values, size_t n) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, -(long)(n * sizeof *values), SEEK_END), 0);
-    assert_int_equal(fread(values, sizeof *values, n, file), n);
-    (void)fclose(file);
-}
-
 static float cells[4 + CLASSES + PROTOTYPES][CELLS], prototypes[PROTOTYPES][FINE_H][FINE_W];
 static bool mask[H][W];
 

@@ -36,15 +36,6 @@ struct found {
     int label;
 };
 
-/* Reads the float32 elements at the end of a .npy file. */
-static void read_npy(const char *path, float *values, size_t n) {
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    assert_int_equal(fseek(file, -(long)(n * sizeof *values), SEEK_END), 0);
-    assert_int_equal(fread(values, sizeof *values, n, file), n);
-    (void)fclose(file);
-}
-
 static float boxes[CELLS][4], scores[CELLS][LATE_MAKER_CLASSES];
 
 /* Candidates class by class, as the network lists them. */
@@ -134,8 +125,8 @@ static void test_boxes_are_those_of_a_plain_suppression(void **state) {
                        "all_boxes=b.npy --dump all_scores=s.npy",
                        cases[i].model);
         expect(0, command);
-        read_npy("b.npy", &boxes[0][0], sizeof boxes / sizeof(float));
-        read_npy("s.npy", &scores[0][0], sizeof scores / sizeof(float));
+        read_floats("b.npy", &boxes[0][0], sizeof boxes / sizeof(float));
+        read_floats("s.npy", &scores[0][0], sizeof scores / sizeof(float));
         int n = suppress(list, list_candidates(cases[i].threshold, list));
         assert_true(n >= cases[i].least && n <= cases[i].most);
         assert_boxes("one.json", list, n);
@@ -150,7 +141,7 @@ static void test_outputs_are_written_with_their_sizes(void **state) {
     float *values = malloc(n * 4 * sizeof *values);
     assert_non_null(values);
     assert_true(n > 0);
-    read_npy("some.scores.npy", values, n);
+    read_floats("some.scores.npy", values, n);
     for (size_t i = 0; i < n; i++) {
         json_t *box = json_array_get(json_object_get(doc, "boxes"), i);
         assert_true((float)json_number_value(at(box, "score")) == values[i]);

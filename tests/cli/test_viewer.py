@@ -14,6 +14,7 @@ import time
 import xml.etree.ElementTree
 
 from png_files import read_png, write_png
+from tiff_files import DEGREES, METRES, write_geotiff
 
 rfexec, model, work = (os.path.abspath(a) for a in sys.argv[1:4])
 shutil.rmtree(work, ignore_errors=True)
@@ -203,26 +204,10 @@ def check_turned():
     assert len({x for x, _ in ring}) == 4, "it is turned"
 
 
-def geotiff(path, w, h, metres):
+def geotiff(path, w, h, keys):
     """A grey GeoTIFF of pixels of 0.5 x 0.25 metres or degrees at (1000, 5000)."""
-    keys = [1, 1, 0, 3, 1024, 0, 1, 1, 3072, 0, 1, 32632, 3076, 0, 1, 9001] if metres else [
-        1, 1, 0, 2, 1024, 0, 1, 2, 2048, 0, 1, 4326]
-    tags = [(256, "H", [w]), (257, "H", [h]), (258, "H", [8]), (259, "H", [1]), (262, "H", [1]), (273, "I", [8]),
-            (277, "H", [1]), (278, "H", [h]), (279, "I", [w * h]), (33550, "d", [0.5, 0.25, 0]),
-            (33922, "d", [0, 0, 0, 1000, 5000, 0]), (34735, "H", keys)]
     data = bytes((x * 3 + y * 5) % 256 for y in range(h) for x in range(w))
-    data += b"\0" * (len(data) % 2)
-    entries, more, at = b"", b"", 8 + len(data)
-    after = at + 2 + 12 * len(tags) + 4
-    for tag, kind, values in tags:
-        body = struct.pack("<%d%s" % (len(values), kind), *values)
-        if len(body) > 4:
-            more += body
-            body = struct.pack("<I", after + len(more) - len(body))
-        entries += struct.pack("<HHI", tag, {"H": 3, "I": 4, "d": 12}[kind], len(values)) + body.ljust(4, b"\0")
-    with open(path, "wb") as file:
-        file.write(struct.pack("<2sHI", b"II", 42, at) + data + struct.pack("<H", len(tags)) + entries)
-        file.write(bytes(4) + more)
+    write_geotiff(path, w, h, data, (0.5, 0.25), (1000, 5000), keys)
 
 
 def check_places():
@@ -235,14 +220,14 @@ def check_places():
         view = view_of("seen")
         return view["map"], view["metres"], view["answers"][0]["coordinates"]
 
-    geotiff("place.tif", 96, 64, True)
+    geotiff("place.tif", 96, 64, METRES)
     on_earth = [0.5, 0, 1000, 0, -0.25, 5000]
     assert run_on() == (on_earth, [0.5, 0.25], on_earth)
     assert run_on("--coordinates", "pixels") == (on_earth, [0.5, 0.25], [1, 0, 0, 0, 1, 0])
     inner = [0.5, 0, 1008, 0, -0.25, 4998]
     assert run_on("--region", "8,16,64,96") == (inner, [0.5, 0.25], inner)
     assert run_on("--region", "8,16,64,96", "--coordinates", "pixels")[2] == [1, 0, 16, 0, 1, 8]
-    geotiff("place.tif", 96, 64, False)
+    geotiff("place.tif", 96, 64, DEGREES)
     assert run_on() == (on_earth, None, on_earth)
     shutil.rmtree("seen")
 

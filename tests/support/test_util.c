@@ -344,6 +344,14 @@ void test_bytes_load(struct test_bytes *bytes, const char *path) {
     must_file(fclose(file) == 0, path);
 }
 
+const char *test_take_text(const char *path) {
+    static struct test_bytes bytes;
+    test_bytes_load(&bytes, path);
+    must_file(bytes.count < sizeof bytes.data && remove(path) == 0, path);
+    bytes.data[bytes.count] = '\0';
+    return (const char *)bytes.data;
+}
+
 void test_bytes_store(const char *path, const void *data, size_t count) {
     (void)unlink(path);
     FILE *file = fopen(path, "wb");

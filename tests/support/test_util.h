@@ -117,6 +117,10 @@ struct test_bytes {
 };
 void test_bytes_load(struct test_bytes *bytes, const char *path);
 
+/* Returns the text of a file and removes the file. Valid until the next call. Aborts if there is no
+ * such file, or if it has 64 KiB or more. */
+const char *test_take_text(const char *path);
+
 /* Writes the file anew under another inode. Some file systems write a file that is truncated and
  * filled again to the disk at once, which would make tests slow. */
 void test_bytes_store(const char *path, const void *data, size_t count);

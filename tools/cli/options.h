@@ -251,7 +251,7 @@ struct rfx_cli_list_options {
 struct rfx_cli_report_options {
     int64_t top; /* 0: not given */
     const char *labels;
-    const char *page; /* --report */
+    const char *page;   /* --report */
     const char *viewer; /* folder */
     const char *overlay, *overlay_of, *overlay_output, *cam;
     float overlay_range[2]; /* both 0: not given */

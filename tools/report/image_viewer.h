@@ -5,8 +5,10 @@
  *   view.js                  sizes, names and places of what it shows
  *   image.dzi, image_files/  the image as tiles (tile_pyramid.h)
  *   map.dzi, map_files/      the colours of the overlay (image_overlay.h) with their opacity
- *   regions.js, points.js, text.js, boxes.js   GeoJSON in a call of a function: a page that is no
- * page of a server can load scripts, but no data
+ *   regions.js and so on     the answers: GeoJSON in a call of a function
+ *
+ * The other scripts are points.js, text.js and boxes.js. They are scripts because a page that comes
+ * from a file, not from a server, may load scripts but no data.
  *
  * Regions, points and text are copied from the files of --regions, --points and --text, and so are
  * boxes if the file of --boxes is GeoJSON. Else boxes are those in memory. Invariants: 1. the

@@ -5,13 +5,12 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "rfexec/answers/mask_text.h"
+#include "tests/support/test_util.h"
 
 enum { C = 3, H = 21, W = 37, IMAGE_H = 4 * H - 1, IMAGE_W = 4 * W - 3 };
 
@@ -231,7 +230,6 @@ static void put(const struct rfx_box *box, float coefficient, int form, const ch
     struct rfx_answer_text text;
     struct rfx_box_masks *masks = NULL;
     struct rfx_error err;
-    char got[512];
     assert_int_equal(
         rfx_answer_text_open(&text, mem, "mask_text.json", &options, &place, NULL, &err), RFX_OK);
     assert_int_equal(rfx_box_masks_create(mem, "mask_text.json", &of, &masks, &err), RFX_OK);
@@ -245,12 +243,7 @@ static void put(const struct rfx_box *box, float coefficient, int form, const ch
     rfx_answer_text_close(&text);
     assert_int_equal(rfx_memory_current_bytes(mem), 0);
     rfx_memory_free(mem);
-    FILE *file = fopen("mask_text.json", "r");
-    assert_non_null(file);
-    got[fread(got, 1, sizeof got - 1, file)] = '\0';
-    (void)fclose(file);
-    (void)unlink("mask_text.json");
-    assert_string_equal(got, wanted);
+    assert_string_equal(test_take_text("mask_text.json"), wanted);
 }
 
 /* Rows of column x of the mask of the whole image: 2 u v > 1 with u, v of 1, 1, 7/8, 5/8, 3/8, ...

@@ -202,7 +202,8 @@ static const char *find_fault(const struct kept *exact, const struct kept *simpl
     for (int i = 0; i < simple->n; i++) {
         const struct line *line = &simple->lines[i];
         if (same_point(line->from, line->to)) return "a line of no length";
-        if (distance_to_ring(exact, line, line->from) > 1e-9) return "a point beside the exact ring";
+        if (distance_to_ring(exact, line, line->from) > 1e-9)
+            return "a point beside the exact ring";
         alone += !has_reverse(simple, line);
         for (int k = 0; k < i; k++)
             if (cross(line, &simple->lines[k])) return "lines that cross";

@@ -22,18 +22,6 @@
 #define NAMES FOLDER "/names.txt"
 #define AREAS FOLDER "/areas.geojson"
 
-static char text[8192];
-
-static const char *read_file(void) {
-    FILE *file = fopen(PATH, "rb");
-    assert_non_null(file);
-    size_t n = fread(text, 1, sizeof text - 1, file);
-    text[n] = '\0';
-    (void)fclose(file);
-    assert_int_equal(remove(PATH), 0);
-    return text;
-}
-
 /* Writes a summary of the map's rows; the memory is what was said. */
 static enum rfx_status summarise(const struct rfx_output_format *format,
                                  const struct rfx_tensor *map, enum rfx_answer_form form,
@@ -57,7 +45,7 @@ static void expect_summary(const struct rfx_output_format *format, const struct 
                            enum rfx_answer_form form, const void *samples, const char *want) {
     struct rfx_error err = {{0}};
     if (summarise(format, map, form, samples, &err) != RFX_OK) fail_msg("%s", err.text);
-    assert_string_equal(read_file(), want);
+    assert_string_equal(test_take_text(PATH), want);
 }
 
 #define HEAD "label,name,pixels,area,share,smallest,largest,mean,nan\n"
@@ -276,7 +264,7 @@ static void values_are_counted_in_bins(void **state) {
     format.answer.bins.n = 50000;
     format.answer.most_bytes = 402000;
     assert_int_equal(summarise(&format, &map, RFX_ANSWER_JSON, values, &err), RFX_OK);
-    (void)read_file();
+    assert_int_equal(remove(PATH), 0);
     format.answer.most_bytes = 399000;
     assert_int_equal(summarise(&format, &map, RFX_ANSWER_JSON, values, &err),
                      RFX_STATUS_BUDGET_IMPOSSIBLE);
@@ -314,7 +302,7 @@ static void memory_of_areas_is_limited(void **state) {
                      RFX_STATUS_BUDGET_IMPOSSIBLE);
     assert_non_null(strstr(err.text, "counts of areas"));
     assert_int_equal(remove(AREAS), 0);
-    (void)read_file();
+    assert_int_equal(remove(PATH), 0);
 }
 
 static void what_cannot_be_counted_is_refused(void **state) {
@@ -362,7 +350,7 @@ static void points_are_middles_of_pixels(void **state) {
     format.place = (struct rfx_answer_place){
         .known = true, .cell = {.x = {4.0, 0.0, 100.0}, .y = {0.0, 2.0, 200.0}}};
     assert_int_equal(write_points(mem, &format, RFX_ANSWER_CSV, &err), RFX_OK);
-    assert_string_equal(read_file(),
+    assert_string_equal(test_take_text(PATH),
                         "label,name,score,x,y\n"
                         "0,,16777216,102,201\n"
                         "1,,5,102,201\n"
@@ -371,7 +359,7 @@ static void points_are_middles_of_pixels(void **state) {
     format.answer.names = NAMES;
     format.place.known = false;
     assert_int_equal(write_points(mem, &format, RFX_ANSWER_GEOJSON, &err), RFX_OK);
-    assert_non_null(strstr(read_file(),
+    assert_non_null(strstr(test_take_text(PATH),
                            "{\"type\":\"FeatureCollection\",\"features\":[\n"
                            "{\"type\":\"Feature\",\"geometry\":{\"type\":\"Point\",\"coordinates\":"
                            "[0.5,0.5]},\"properties\":{\"objectType\":\"detection\",\"label\":0,"

@@ -25,18 +25,6 @@
 enum { H = 48, W = 64 };
 
 static float map[H][W];
-static char text[4096];
-
-static const char *read_file(void) {
-    FILE *file = fopen(PATH, "rb");
-    assert_non_null(file);
-    size_t n = fread(text, 1, sizeof text - 1, file);
-    text[n] = '\0';
-    (void)fclose(file);
-    assert_int_equal(remove(PATH), 0);
-    return text;
-}
-
 static struct rfx_output_format usual(void) {
     return (struct rfx_output_format){
         .kind = &rfx_output_text_json,
@@ -65,7 +53,7 @@ static int64_t count_of(const struct rfx_output_format *format) {
     struct rfx_error err = {{0}};
     int64_t count = -1;
     if (find(format, RFX_ANSWER_CSV, &count, &err) != RFX_OK) fail_msg("%s", err.text);
-    (void)read_file();
+    assert_int_equal(remove(PATH), 0);
     return count;
 }
 
@@ -74,7 +62,7 @@ static void expect_text(const struct rfx_output_format *format, enum rfx_answer_
     struct rfx_error err = {{0}};
     int64_t count = -1;
     if (find(format, form, &count, &err) != RFX_OK) fail_msg("%s", err.text);
-    assert_string_equal(read_file(), want);
+    assert_string_equal(test_take_text(PATH), want);
 }
 
 static void draw(int y0, int y1, int x0, int x1, float value) {
@@ -157,7 +145,7 @@ static void turned_bars(void **state) {
         int64_t count = 0;
         assert_int_equal(find(&format, RFX_ANSWER_CSV, &count, &err), RFX_OK);
         assert_int_equal(count, 1);
-        const char *line = strchr(read_file(), '\n') + 1;
+        const char *line = strchr(test_take_text(PATH), '\n') + 1;
         int n = sscanf(line, "0,,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf,%lf", &score,
                        &corner[0], &corner[1], &corner[2], &corner[3], &corner[4], &corner[5],
                        &corner[6], &corner[7], &box[0], &box[1], &box[2], &box[3], &box[4]);
@@ -257,20 +245,20 @@ static void boxes_with_an_angle(void **state) {
     assert_int_equal(rfx_answer_text_open(&out, mem, PATH, &options, &place, NULL, NULL), RFX_OK);
     rfx_oriented_begin(&out, RFX_ANSWER_COCO, "head");
     for (int i = 0; i < 2; i++) rfx_oriented_put(&out, RFX_ANSWER_COCO, &boxes[i], i);
-    rfx_oriented_end(&out, RFX_ANSWER_COCO);
-    rfx_oriented_begin(&out, RFX_ANSWER_JSON, "head");
+    rfx_answer_boxes_end(&out, RFX_ANSWER_COCO);
+    rfx_oriented_begin(&out, RFX_ANSWER_JSON, "head a\"b\\c.json");
     for (int i = 0; i < 2; i++) rfx_oriented_put(&out, RFX_ANSWER_JSON, &boxes[i], i);
-    rfx_oriented_end(&out, RFX_ANSWER_JSON);
+    rfx_answer_boxes_end(&out, RFX_ANSWER_JSON);
     assert_int_equal(rfx_output_file_commit(out.file, NULL), RFX_OK);
     rfx_answer_text_close(&out);
     rfx_memory_free(mem);
     assert_string_equal(
-        read_file(),
+        test_take_text(PATH),
         "[\n{\"image_id\":0,\"category_id\":3,\"bbox\":[8,17,4,6],\"segmentation\":"
         "[[12,17,12,23,8,23,8,17]],\"score\":0.5},\n"
         "{\"image_id\":0,\"category_id\":1,\"bbox\":[null,null,null,null],\"segmentation\":"
         "[[null,null,null,null,null,null,null,null]],\"score\":0.25}\n]\n"
-        "{\"head\":\"head\",\"boxes\":[\n"
+        "{\"head\":\"head a\\\"b\\\\c.json\",\"boxes\":[\n"
         "{\"corners\":[[12,17],[12,23],[8,23],[8,17]],\"centre\":[10,20],\"size\":[6,4],"
         "\"angle\":1.5707964,\"score\":0.5,\"label\":3,\"index\":7},\n"
         "{\"corners\":[[null,null],[null,null],[null,null],[null,null]],\"centre\":[null,20],"
@@ -293,7 +281,7 @@ static void every_failing_allocation_is_reported(void **state) {
     (void)state;
     draw_bar();
     assert_true(test_fail_each_allocation(build, &format) >= 14);
-    (void)read_file();
+    assert_int_equal(remove(PATH), 0);
 }
 
 int main(void) {

@@ -1,6 +1,6 @@
 /* Reads text files that others have written. */
-#ifndef RFX_RFEXEC_OUTPUT_TEXT_FILE_H
-#define RFX_RFEXEC_OUTPUT_TEXT_FILE_H
+#ifndef RFX_RFEXEC_OUTPUT_TEXT_READ_H
+#define RFX_RFEXEC_OUTPUT_TEXT_READ_H
 
 #include "layers/core/memory.h"
 

@@ -1,5 +1,5 @@
-/* Reads a file as a whole; see text_file.h. */
-#include "rfexec/output/text_file.h"
+/* Reads a file as a whole; see text_read.h. */
+#include "rfexec/output/text_read.h"
 
 #include <errno.h>
 #include <stdio.h>
