@@ -119,6 +119,7 @@ class ResultFile(ctypes.Structure):
         ("bins_high", c_double),
         ("simplify", c_double),
         ("soft_nms", c_int),
+        ("class_count", c_int64),
     ]
 
 

@@ -68,6 +68,8 @@ class File:
             the exact ones, up to 0.7; neighbours keep their common edges. 0: they are exact.
         soft_nms: of boxes, True: overlaps lower scores by a Gaussian of sigma 0.5, in place of dropping
             boxes; iou is not used.
+        class_count: of boxes: the classes of the head, if further channels are behind them; 0: all channels
+            are classes, but 1 with "yolov8-pose", and with "yolov8-seg" all but 32.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -97,6 +99,7 @@ class File:
     bins: Optional[tuple[int, float, float]] = None
     simplify: float = 0.0
     soft_nms: bool = False
+    class_count: int = 0
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -177,6 +180,7 @@ def _fill_answers(at: Any, file: File) -> Any:
         at.bins = c_number(file.bins[0], "bins")
         at.bins_low, at.bins_high = map(float, file.bins[1:])
     at.simplify, at.soft_nms = float(file.simplify), int(file.soft_nms)
+    at.class_count = c_number(file.class_count, "class_count")
     return kept
 
 

@@ -518,24 +518,26 @@ class Network(Held):
         head: Union[None, str, os.PathLike[str]] = None,
         max_boxes: int = 0,
         soft_nms: bool = False,
+        class_count: int = 0,
         **run: Any,
     ) -> np.ndarray:
         """Runs a detector on one image and returns its boxes, suppressed over the whole image.
 
         Args:
             image: as in run().
-            output: the output that has the boxes; None: the only one, or all those of a head that has
-                several (YuNet, the RFB face detector).
-            score, iou, agnostic, head, max_boxes, soft_nms: as in File; head may also be the path of a head
-                file, such as "head.json", which describes any other head (docs/answers.md).
-            run: memory, threads and other arguments of run().
+            output: the output that has the boxes; None: the only one that is no feature map, or all those of
+                a head that has several (YuNet, the RFB face detector).
+            score, iou, agnostic, head, max_boxes, soft_nms, class_count: as in File; head may also be the
+                path of a head file, such as "head.json", which describes any other head (docs/answers.md).
+            run: memory, threads and other arguments of run(). With masks, spill is also the folder in which
+                the prototypes wait, 8 bytes for each pixel of the image; None: that of the module tempfile.
 
         Returns:
             An array with the fields box (left, top, right, bottom in pixels), score, label and index (of
             the candidate in the output), by falling score; of a YuNet also points (5 of x, y), with
-            head="yolov8-pose" those of the network (x, y and score). Of a head of
-            boxes with an angle (yolov8-obb), corners (4 of x, y), centre, size (width, height) and angle
-            (radians, clockwise) in place of box.
+            head="yolov8-pose" those of the network (x, y and score); with head="yolov8-seg" also mask, a Mask.
+            Of a head of boxes with an angle (yolov8-obb), corners (4 of x, y), centre, size (width, height)
+            and angle (radians, clockwise) in place of box.
 
         Raises:
             As run(). RefusedError: the output is that of no known detector. BudgetError: there are more
@@ -543,7 +545,7 @@ class Network(Held):
         """
         head = os.fspath(head) if head is not None else None
         file = {"score": score, "iou": iou, "agnostic": agnostic, "head": head, "max_boxes": max_boxes}
-        file["soft_nms"] = soft_nms
+        file.update(soft_nms=soft_nms, class_count=class_count)
         network = self
         if head is not None and head.lower().endswith(".json"):
             if output is not None:
@@ -552,8 +554,11 @@ class Network(Held):
             output = network.outputs[-1].name
         elif output is None and len(self.outputs) > 1:
             joined = self._with_joined_heads()
+            lists = [info.name for info in self.outputs if info.map is None]
             if len(joined.outputs) > len(self.outputs):
                 network, output = joined, joined.outputs[-1].name
+            elif len(lists) == 1:
+                output = lists[0]
         return answers.boxes(network, image, output, {**file, "coordinates": "pixels"}, run)
 
     def regions(

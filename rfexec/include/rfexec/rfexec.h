@@ -380,7 +380,9 @@ struct rfx_result_file {
      * a map, or the boxes of a detector, whose output is no map; .json, .coco.json, .boxes.geojson
      * and .boxes.csv, boxes; .points.geojson and .points.csv, the peaks of a map; .summary.json and
      * .summary.csv, the pixels, areas and values of a map's classes; .text.json, .text.csv and
-     * .text.geojson, boxes of text in a DB network's map. */
+     * .text.geojson, boxes of text in a DB network's map. Boxes of `head` "yolov8-seg" have masks
+     * (docs/answers.md). Masks are made of another output, the prototypes, which need no array and
+     * no file. They wait in a file without a name beside `path`, 4 bytes for each value. */
     const char *path;
     /* With 8 and 16 bits: the values that become the smallest and the largest sample. If both are
      * equal, the smallest and the largest value of the map are used. */
@@ -429,6 +431,9 @@ struct rfx_result_file {
                         the map from the exact ones, up to 0.7; 0: they are exact */
     int soft_nms;    /* boxes, not 0: overlaps lower scores by a Gaussian of sigma 0.5, in place of
                         dropping boxes; `overlap` is not used */
+    int64_t class_count; /* boxes: classes of the head, if further channels are behind them; 0: all
+                            channels are classes, but 1 with "yolov8-pose", and with "yolov8-seg"
+                            all but 32 */
 };
 
 /* Sets every member to its default. `size`: sizeof *file. */

@@ -89,6 +89,7 @@ static void print_options(void) {
     MEMBER(rfx_result_file, bins_high);
     MEMBER(rfx_result_file, simplify);
     MEMBER(rfx_result_file, soft_nms);
+    MEMBER(rfx_result_file, class_count);
     END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);
