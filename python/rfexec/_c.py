@@ -36,6 +36,7 @@ class OpenOptions(ctypes.Structure):
         ("dequantize", c_int),
         ("join_heads", c_int),
         ("head_file", c_char_p),
+        ("late_nodes", c_int),
     ]
 
 

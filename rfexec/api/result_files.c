@@ -178,6 +178,7 @@ static enum rfx_status read_file(const struct rfx_run_options *options, int i,
     struct rfx_result_files_item *item = &out->items[out->n++];
     item->output = file.output;
     item->path = file.path;
+    if (file.answer_bytes > out->answer_bytes) out->answer_bytes = (size_t)file.answer_bytes;
     status = make_format(&file, graph, options->memory_bytes > 0, &item->format, err);
     if (status != RFX_OK || options->mask == NULL) return status;
     if (!rfx_output_is_scaled(&item->format) || item->format.has_range) return RFX_OK;

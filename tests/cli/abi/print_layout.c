@@ -54,6 +54,7 @@ static void print_options(void) {
     MEMBER(rfx_open_options, dequantize);
     MEMBER(rfx_open_options, join_heads);
     MEMBER(rfx_open_options, head_file);
+    MEMBER(rfx_open_options, late_nodes);
     END(rfx_open_options);
     BEGIN(rfx_result_file);
     MEMBER(rfx_result_file, size);
