@@ -44,7 +44,7 @@ def boxes(network: Any, image: Any, output: Optional[str], file: dict[str, Any],
     masks = re.search(r", masks of \d+ prototypes?$", head)
     oriented = head.startswith("YOLOv8 OBB head, ")
     shape = (int(points[1]), 3 if points[2] else 2) if points else ()
-    kind = [*BOX.descr, ("points", np.float32, shape)] if points else ORIENTED if oriented else BOX
+    kind: Any = [*BOX.descr, ("points", np.float32, shape)] if points else ORIENTED if oriented else BOX
     if masks:
         kind = [*BOX.descr, ("mask", object)]
     array = np.empty(len(found["boxes"]), kind)

@@ -16,7 +16,7 @@ def _checked(boxes: Any) -> Any:
     return boxes
 
 
-def _masks(boxes: np.ndarray) -> Any:
+def _masks(boxes: Any) -> Any:
     return boxes["mask"] if "mask" in boxes.dtype.names else None
 
 
@@ -40,7 +40,7 @@ def to_supervision(boxes: np.ndarray, max_mask_bytes: int = 1 << 28) -> dict[str
         UsageError: boxes is another kind of array.
     """
     found = _checked(boxes)
-    arrays = {
+    arrays: dict[str, np.ndarray] = {
         "xyxy": np.array(found["box"], np.float32).reshape(-1, 4),
         "confidence": np.array(found["score"], np.float32),
         "class_id": np.array(found["label"], np.int64),

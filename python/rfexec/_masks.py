@@ -90,4 +90,5 @@ def _compress(counts: np.ndarray) -> str:
     more = rest != np.where(groups & 16, -1, 0)
     more[:, -1] = False
     used = np.cumprod(np.concatenate([np.ones((len(more), 1), bool), more[:, :-1]], 1), 1).astype(bool)
-    return (groups + np.where(more, 32, 0) + 48).astype(np.uint8)[used].tobytes().decode("ascii")
+    text: bytes = (groups + np.where(more, 32, 0) + 48).astype(np.uint8)[used].tobytes()
+    return text.decode("ascii")

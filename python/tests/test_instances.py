@@ -178,4 +178,9 @@ def test_refusals(model, tmp_path):
     with pytest.raises(rfexec.UsageError, match="answers"):
         net.run(IMAGE, output={"prototypes": rfexec.File(tmp_path / "no.npy", class_count=2)})
     assert list(tmp_path.iterdir()) == []
-    assert len(net.boxes(IMAGE, **SEG, spill=tmp_path)) > 20 and list(tmp_path.iterdir()) == []
+
+
+def test_prototypes_wait_in_the_spill_folder(model, tmp_path):
+    net, seen = rfexec.open(model, (ROWS, COLUMNS)), set()
+    found = net.boxes(IMAGE, **SEG, spill=tmp_path, observer=lambda step: seen.update(tmp_path.iterdir()))
+    assert len(found) > 20 and len(seen) == 1 and list(tmp_path.iterdir()) == []
