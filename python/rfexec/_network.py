@@ -309,7 +309,8 @@ class Network(Held):
             if self._closed:
                 raise UsageError("the network is closed")
             if self._joined is None or self._joined[0] != head_file:
-                size = (self._options.rows, self._options.columns) if self._bound else None
+                rows = self._options.rows if self._bound else 0  # 0: the size is the model's own
+                size = (rows, self._options.columns) if rows else None
                 joined = Network(self._origin, size, *self._given, join_heads=True, head_file=head_file)
                 self._joined = (head_file, joined)
             return self._joined[1]

@@ -13,7 +13,7 @@ IMAGE = f"synthetic:{ROWS}x{COLUMNS}"
 CELLS = ROWS // STRIDE * (COLUMNS // STRIDE)
 
 
-def save(path, threshold, listed=False):
+def save(path, threshold, listed=False, size=("h", "w")):
     """Boxes and scores of two classes at every cell, NonMaxSuppression, and what it selects. listed: one output
     of 1 x N x 6."""
     rng = np.random.default_rng(3)
@@ -66,7 +66,7 @@ def save(path, threshold, listed=False):
         ]
         outputs = [value("found", onnx.TensorProto.FLOAT, [1, "n", 6])]
     arrays = [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
-    image = value("image", onnx.TensorProto.FLOAT, [1, 3, "h", "w"])
+    image = value("image", onnx.TensorProto.FLOAT, [1, 3, *size])
     graph = onnx.helper.make_graph(nodes, "late", [image], outputs, arrays)
     onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
     return path
@@ -79,6 +79,7 @@ def models(tmp_path_factory):
         "some": save(folder / "some.onnx", 0.5),
         "none": save(folder / "none.onnx", 2.0),
         "list": save(folder / "list.onnx", 0.5, True),
+        "fixed": save(folder / "fixed.onnx", 0.5, size=(ROWS, COLUMNS)),
     }
 
 
@@ -134,12 +135,12 @@ def test_arrays(models):
                 assert again[name].tobytes() == array.tobytes()
 
 
-@pytest.mark.parametrize("name", ["some", "list"])
+@pytest.mark.parametrize("name", ["some", "list", "fixed"])
 def test_boxes_are_the_programs(program, models, tmp_path, name):
     for end in ("json", "coco.json"):
         program("run", models[name], IMAGE, "--boxes", tmp_path / f"b.{end}", "--score", "0.55")
     wanted = json.loads((tmp_path / "b.json").read_text())["boxes"]
-    net = rfexec.open(models[name], (ROWS, COLUMNS))
+    net = rfexec.open(models[name], None if name == "fixed" else (ROWS, COLUMNS))
     for memory in (None, "32MiB"):
         found = net.boxes(IMAGE, score=0.55, memory=memory)
         assert len(found) == len(wanted) > 5
