@@ -299,6 +299,12 @@ static int fail_at_labels(void *user, int output, const struct rfx_area *part,
     return output == LABELS;
 }
 
+static int fail_at_once(void *user, int64_t done, int64_t total) {
+    (void)user, (void)done, (void)total;
+    fail_msg("the run has begun");
+    return 1;
+}
+
 static void test_what_cannot_be_is_refused(void **state) {
     struct rfx_network *net = open_late(0.5F), *part = NULL;
     struct rfx_run_options options = to_write(&first, 0, 1);
@@ -330,7 +336,9 @@ static void test_what_cannot_be_is_refused(void **state) {
     assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why), RFX_CODE_USAGE);
     file.output = BOXES;
     file.path = "nowhere/" PATH ".npy"; /* found out before the run */
+    options.progress = fail_at_once;
     assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why), RFX_CODE_SYSTEM);
+    options.progress = NULL;
     file.path = PATH ".npy";
     options.write = fail_at_labels; /* behind the output of the file, which has no name yet */
     assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why), RFX_CODE_SYSTEM);
