@@ -251,8 +251,40 @@ static void test_nothing_found_is_told(void **state) {
     assert_int_equal(unlink(MODEL), 0);
 }
 
+struct account {
+    size_t blocks, bytes, most;
+    long long passes; /* blocks until none is given */
+};
+
+static void *allocate(void *user, size_t bytes) {
+    struct account *account = user;
+    if (account->passes == 0) return NULL;
+    account->passes--;
+    account->blocks++;
+    account->bytes += bytes;
+    if (account->bytes > account->most) account->most = account->bytes;
+    return malloc(bytes);
+}
+
+static void release(void *user, void *block, size_t bytes) {
+    struct account *account = user;
+    account->bytes -= bytes;
+    account->blocks--;
+    free(block);
+}
+
+static struct rfx_open_options account_options(struct account *account) {
+    struct rfx_open_options open = open_options();
+    open.allocate = allocate;
+    open.release = release;
+    open.memory_user = account;
+    return open;
+}
+
 static void test_memory_is_counted(void **state) {
-    struct rfx_network *net = open_late(0.5F);
+    struct account account = {.passes = 1 << 30};
+    struct rfx_open_options open = account_options(&account);
+    struct rfx_network *net = NULL;
     struct rfx_run_options options = to_write(&first, 1, 1);
     struct rfx_forecast forecast = {.size = sizeof forecast}, more = forecast;
     struct rfx_result_file file = result_file(BOXES, PATH ".npy");
@@ -260,6 +292,8 @@ static void test_memory_is_counted(void **state) {
     float *image = network_random_image(3, H, W);
     const size_t cut = CUT * sizeof(float), mega = 1 << 20;
     (void)state;
+    late_maker_save(MODEL, H, W, 0.5F);
+    network_check(rfx_network_open(MODEL, &open, &net, &why), &why);
     assert_int_equal(rfx_network_predict(net, NULL, &options, &forecast, &why), RFX_CODE_BUDGET);
     assert_in_range(forecast.picture_bytes, 8 * mega + 3 * cut, 9 * mega);
     options.files = &file;
@@ -269,12 +303,13 @@ static void test_memory_is_counted(void **state) {
     options.n_files = 0;
     options.files = NULL;
     options.memory_bytes = forecast.peak_bytes;
+    account.most = 0;
     network_check(rfx_network_run_values(net, image, NULL, 0, &options, &why), &why);
+    assert_in_range(account.most, 3 * cut, forecast.peak_bytes);
     options.memory_bytes--;
     assert_int_equal(rfx_network_run_values(net, image, NULL, 0, &options, &why), RFX_CODE_BUDGET);
     rfx_network_free(net);
     /* answer_bytes of a file of boxes is the limit of late nodes. */
-    struct rfx_open_options open = open_options();
     open.join_heads = 1;
     network_check(rfx_network_open(MODEL, &open, &net, &why), &why);
     file = result_file(OUTPUTS, PATH ".json");
@@ -349,26 +384,6 @@ static void test_what_cannot_be_is_refused(void **state) {
     assert_int_equal(unlink(MODEL), 0);
 }
 
-struct account {
-    size_t blocks;
-    long long passes; /* blocks until none is given */
-};
-
-static void *allocate(void *user, size_t bytes) {
-    struct account *account = user;
-    if (account->passes == 0) return NULL;
-    account->passes--;
-    account->blocks++;
-    return malloc(bytes);
-}
-
-static void release(void *user, void *block, size_t bytes) {
-    struct account *account = user;
-    (void)bytes;
-    account->blocks--;
-    free(block);
-}
-
 /* Every block of a run that is not given ends it in words, without a leak and without a file. */
 static void test_every_refused_block(void **state) {
     float *image = network_random_image(3, H, W);
@@ -378,13 +393,10 @@ static void test_every_refused_block(void **state) {
     late_maker_save(MODEL, H, W, 0.5F);
     for (long long k = 0;; k++) {
         struct account account = {.passes = 1 << 30};
-        struct rfx_open_options open = open_options();
+        const struct rfx_open_options open = account_options(&account);
         struct rfx_run_options options = to_write(&again, 0, 1);
         struct rfx_network *net = NULL;
         struct rfx_why why;
-        open.allocate = allocate;
-        open.release = release;
-        open.memory_user = &account;
         options.files = &file;
         options.n_files = 1;
         network_check(rfx_network_open(MODEL, &open, &net, &why), &why);
