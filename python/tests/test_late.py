@@ -1,6 +1,7 @@
 """Detectors that suppress by themselves: outputs whose size depends on data are those of the program's files."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import onnx
@@ -133,6 +134,15 @@ def test_arrays(models):
             again = runner.run(image)
             for name, array in rfexec.open(models["some"], (ROWS, COLUMNS)).run(image).items():
                 assert again[name].tobytes() == array.tobytes()
+
+
+def test_threads_share_a_plan(models):
+    images = [random_image(ROWS, COLUMNS, seed=seed) for seed in range(8)]
+    net = rfexec.open(models["some"], (ROWS, COLUMNS))
+    wanted = [net.run(image) for image in images]
+    with rfexec.Model(models["some"]).plan((ROWS, COLUMNS), threads=1) as plan, ThreadPoolExecutor(3) as pool:
+        for found, want in zip(pool.map(plan.run, images), wanted):
+            assert all(found[name].tobytes() == array.tobytes() for name, array in want.items())
 
 
 @pytest.mark.parametrize("name", ["some", "list", "fixed"])
