@@ -14,6 +14,7 @@ from ._errors import BudgetError, Cancelled, Error, RefusedError, SystemFailure,
 from ._files import File
 from ._forecast import Forecast
 from ._network import Network, Runner, TensorInfo, open
+from ._masks import Mask
 from ._model import Model, Plan
 from ._modelmeta import ModelMetadata
 from ._onnxruntime import (
@@ -45,6 +46,7 @@ __all__ = [
     "InferenceSession",
     "Layer",
     "Layers",
+    "Mask",
     "Model",
     "ModelMetadata",
     "Network",

@@ -12,6 +12,7 @@ import numpy as np
 
 from ._errors import UsageError
 from ._files import File
+from ._masks import Mask
 
 BOX = np.dtype([("box", np.float32, 4), ("score", np.float32), ("label", np.int32), ("index", np.int64)])
 ORIENTED = np.dtype(
@@ -28,7 +29,8 @@ def _found(network: Any, image: Any, end: str, output: Optional[str], file: dict
     names = [info.name for info in network.outputs]
     if output is None and len(names) > 1:
         raise UsageError(f"output names one of {', '.join(map(repr, names))}")
-    with tempfile.TemporaryDirectory(prefix="rfexec-") as folder:
+    spill = run.get("spill")  # prototypes of masks wait in the folder too
+    with tempfile.TemporaryDirectory(prefix="rfexec-", dir=spill if spill and os.path.isdir(spill) else None) as folder:
         path = os.path.join(folder, "found" + end)
         network.run(image, output={output or names[0]: File(path, **file)}, outputs=[], **run)
         with open(path, encoding="utf-8") as text:
@@ -39,13 +41,19 @@ def boxes(network: Any, image: Any, output: Optional[str], file: dict[str, Any],
     found = _found(network, image, ".json", output, file, run)
     head = found["head"]  # "YOLOv8 head, 1 class, 17 points with scores"; or "head", the name of a file, and so on
     points = re.search(r", (\d+) points?( with scores)?$", head)
+    masks = re.search(r", masks of \d+ prototypes?$", head)
     oriented = head.startswith("YOLOv8 OBB head, ")
     shape = (int(points[1]), 3 if points[2] else 2) if points else ()
-    kind = [*BOX.descr, ("points", np.float32, shape)] if points else ORIENTED if oriented else BOX
+    kind: Any = [*BOX.descr, ("points", np.float32, shape)] if points else ORIENTED if oriented else BOX
+    if masks:
+        kind = [*BOX.descr, ("mask", object)]
     array = np.empty(len(found["boxes"]), kind)
     for one, box in zip(array, found["boxes"]):
         for name in one.dtype.names:
-            one[name] = np.array(box[name], one.dtype[name].base)  # None, not finite in JSON, is NaN
+            if name == "mask":
+                one[name] = Mask(**box[name])
+            else:
+                one[name] = np.array(box[name], one.dtype[name].base)  # None, not finite in JSON, is NaN
     return array
 
 

@@ -41,14 +41,16 @@ def run_images(
     if images > 1 and target is not None:
         raise UsageError("output= writes the output of one image: the outputs of a batch are returned")
     results: Optional[Outputs] = None
+    arrays: dict[str, np.ndarray] = {}
     for n in range(images):
         call = Call(progress=progress_of_image(progress, n, images))
         observe(call, observer, known)
-        kept = returned(call, target, known, names, out)
-        source = Input(image, wanted, layout, call.set_read, n if images > 1 else None)
-        if results is None:
-            given = None if is_samples(image) else as_array(image)
-            results = Outputs(known, kept, out, given, images)
-        run_one(call, source, results, n)
-    assert results is not None
-    return results.typed()
+        with returned(call, target, known, names, out) as (kept, files):
+            source = Input(image, wanted, layout, call.set_read, n if images > 1 else None)
+            if results is None:
+                given = None if is_samples(image) else as_array(image)
+                results = Outputs(known, kept, out, given, images)
+            run_one(call, source, results, n)
+            if n == images - 1:
+                arrays = results.typed(files)
+    return arrays

@@ -36,6 +36,7 @@ class OpenOptions(ctypes.Structure):
         ("dequantize", c_int),
         ("join_heads", c_int),
         ("head_file", c_char_p),
+        ("late_nodes", c_int),
     ]
 
 
@@ -119,6 +120,7 @@ class ResultFile(ctypes.Structure):
         ("bins_high", c_double),
         ("simplify", c_double),
         ("soft_nms", c_int),
+        ("class_count", c_int64),
     ]
 
 

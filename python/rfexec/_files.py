@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import tempfile
 from dataclasses import dataclass, replace
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
@@ -51,7 +53,8 @@ class File:
         min_area: regions of fewer pixels of the map are left out.
         classes: a text file with one name of a class a line, label 0 first.
         coordinates: "pixels" of the picture, "auto": its coordinate system where it has one.
-        answer_memory: bytes for regions that are not complete; 0: no limit, or 8 MiB of a budget.
+        answer_memory: bytes for regions that are not complete, or for the nodes that suppress boxes; 0: no
+            limit, or 8 MiB of a budget, for these nodes more.
         score: of boxes: those with scores up to it are left out; of text: those with scores below it, where 0.25
             stands for 0.6.
         iou: of two boxes whose intersection is a larger share of their union, the one of the lower score
@@ -68,6 +71,8 @@ class File:
             the exact ones, up to 0.7; neighbours keep their common edges. 0: they are exact.
         soft_nms: of boxes, True: overlaps lower scores by a Gaussian of sigma 0.5, in place of dropping
             boxes; iou is not used.
+        class_count: of boxes: the classes of the head, if further channels are behind them; 0: all channels
+            are classes, but 1 with "yolov8-pose", and with "yolov8-seg" all but 32.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -97,6 +102,7 @@ class File:
     bins: Optional[tuple[int, float, float]] = None
     simplify: float = 0.0
     soft_nms: bool = False
+    class_count: int = 0
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -177,11 +183,12 @@ def _fill_answers(at: Any, file: File) -> Any:
         at.bins = c_number(file.bins[0], "bins")
         at.bins_low, at.bins_high = map(float, file.bins[1:])
     at.simplify, at.soft_nms = float(file.simplify), int(file.soft_nms)
+    at.class_count = c_number(file.class_count, "class_count")
     return kept
 
 
-def set_files(call: Call, target: Any, infos: Sequence[Any]) -> list[str]:
-    """Makes the call write files; returns the names of the outputs that have a file."""
+def set_files(call: Call, target: Any, infos: Sequence[Any]) -> None:
+    """Makes the call write files."""
     names = [info.name for info in infos]
     files = _each(target, names)
     raw = (_c.ResultFile * max(1, len(files)))()
@@ -191,15 +198,29 @@ def set_files(call: Call, target: Any, infos: Sequence[Any]) -> list[str]:
     if files:
         call.options.files, call.options.n_files = raw, len(files)
     call.keep(raw)
-    return list(files)
 
 
-def returned(call: Call, target: Any, infos: Sequence[Any], names: Any, out: Any) -> Any:
-    """Makes the call write files of `target` (None: no files). Returns the names of the outputs that the
-    run returns: `names`, or if neither names nor out are given, the outputs without a file."""
-    if target is None:
-        return names
-    written = set_files(call, target, infos)
-    if names is None and out is None:
-        return [info.name for info in infos if info.name not in written]
-    return names
+@contextlib.contextmanager
+def returned(
+    call: Call, target: Any, infos: Sequence[Any], names: Any, out: Any
+) -> Iterator[tuple[Any, dict[str, str]]]:
+    """Makes the call write files of `target` (None: no files).
+
+    Yields the names of the outputs that the run returns, which are `names`, or if neither names nor out
+    are given, the outputs without a file; and the files from which it reads those whose size is not known.
+    """
+    written = {} if target is None else _each(target, [info.name for info in infos])
+    if names is None and out is None and written:
+        names = [info.name for info in infos if info.name not in written]
+    wanted = [names] if isinstance(names, str) else names
+    late = [info.name for info in infos if None in info.shape and (wanted is None or info.name in wanted)]
+    for name in late:
+        if name in written:
+            raise UsageError(f"output '{name}' goes to a file: its size depends on data, so it is not returned too")
+    with contextlib.ExitStack() as stack:
+        paths: dict[str, str] = {}
+        if late:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="rfexec-"))
+            paths = {name: os.path.join(folder, f"{k}.npy") for k, name in enumerate(late)}
+        set_files(call, {**written, **{name: File(path) for name, path in paths.items()}}, infos)
+        yield names, paths

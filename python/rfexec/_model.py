@@ -285,16 +285,17 @@ class Plan(Held):
         call = Call(progress=progress)
         observe(call, observer, self.outputs)
         name = take_picture(image, call)
-        results = Outputs(self.outputs, returned(call, output, self.outputs, names, out), out, None)
-        call.make(
-            _c.library.rfx_runner_run_file,
-            runner,
-            name,
-            results.addresses,
-            results.count,
-            call.options,
-        )
-        return results.typed()
+        with returned(call, output, self.outputs, names, out) as (kept, files):
+            results = Outputs(self.outputs, kept, out, None)
+            call.make(
+                _c.library.rfx_runner_run_file,
+                runner,
+                name,
+                results.addresses,
+                results.count,
+                call.options,
+            )
+            return results.typed(files)
 
     def _need(self) -> ctypes.c_void_p:
         if not self._handle:

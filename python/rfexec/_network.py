@@ -45,7 +45,7 @@ class TensorInfo:
     Attributes:
         name: the tensor's name in the model.
         shape: its dimensions; None for a dimension that depends on the image's size while the network
-            has no size yet.
+            has no size yet, or on the data of a run (of detectors that suppress by themselves).
         dtype: the numpy name of its type, such as "float32" or "int64".
         map: (channels, rows, columns) of an output that is a feature map, whatever its shape; else None.
     """
@@ -57,9 +57,11 @@ class TensorInfo:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the whole tensor. Raises UsageError while the network has no size."""
+        """Bytes of the whole tensor. Raises UsageError if a dimension is not known."""
         if None in self.shape:
-            raise UsageError(f"'{self.name}' has the shape {self.shape}: the network has no size yet")
+            raise UsageError(
+                f"'{self.name}' has the shape {self.shape}: the network has no size yet, or the size depends on data"
+            )
         n = int(np.dtype(self.dtype).itemsize)
         for size in self.shape:
             n *= size
@@ -85,7 +87,8 @@ def outputs_of(network: Any) -> tuple[TensorInfo, ...]:
         area = _c.Area()
         found = _c.library.rfx_network_output_map(network, k, ctypes.byref(area))
         planes = (area.channels, area.rows, area.columns) if found else None
-        infos.append(TensorInfo(name, tuple(dims[:rank]), kind, planes))
+        shape = tuple(None if size < 0 else size for size in dims[:rank])
+        infos.append(TensorInfo(name, shape, kind, planes))
     return tuple(infos)
 
 
@@ -107,6 +110,7 @@ def open_options(
     if not 0 <= seed < 2**64:
         raise UsageError(f"seed is {seed}: 0 to 2^64 - 1")
     options.seed = seed
+    options.late_nodes = True
     return options
 
 
@@ -305,7 +309,8 @@ class Network(Held):
             if self._closed:
                 raise UsageError("the network is closed")
             if self._joined is None or self._joined[0] != head_file:
-                size = (self._options.rows, self._options.columns) if self._bound else None
+                rows = self._options.rows if self._bound else 0  # 0: the size is the model's own
+                size = (rows, self._options.columns) if rows else None
                 joined = Network(self._origin, size, *self._given, join_heads=True, head_file=head_file)
                 self._joined = (head_file, joined)
             return self._joined[1]
@@ -473,7 +478,9 @@ class Network(Held):
 
         Returns:
             A dict of the outputs by name, in the shape and type that the model declares. Outputs of a batch
-            are (images, ...). Arrays given as `out` stay float32.
+            are (images, ...). Arrays given as `out` stay float32. Outputs whose size depends on data, such as
+            the boxes of detectors that suppress by themselves, have the size found; they take no `out` and
+            no batch, and are read from files in the module tempfile's folder.
 
         Raises:
             BudgetError: no plan fits `memory`.
@@ -500,12 +507,12 @@ class Network(Held):
             if output is not None and outputs is None and out is None:
                 outputs = []  # one output only
         observe(call, observer, self._outputs)
-        outputs = returned(call, output, self._outputs, outputs, out)
-        function, arguments, source = self._start(image, layout, call)
-        results = Outputs(self._outputs, outputs, out, None if source is None else source.array)
-        with self._busy(call):
-            call.make(function, *arguments, results.addresses, results.count, call.options)
-        return results.typed()
+        with returned(call, output, self._outputs, outputs, out) as (names, files):
+            function, arguments, source = self._start(image, layout, call)
+            results = Outputs(self._outputs, names, out, None if source is None else source.array)
+            with self._busy(call):
+                call.make(function, *arguments, results.addresses, results.count, call.options)
+            return results.typed(files)
 
     def boxes(
         self,
@@ -518,42 +525,53 @@ class Network(Held):
         head: Union[None, str, os.PathLike[str]] = None,
         max_boxes: int = 0,
         soft_nms: bool = False,
+        class_count: int = 0,
         **run: Any,
     ) -> np.ndarray:
         """Runs a detector on one image and returns its boxes, suppressed over the whole image.
 
         Args:
             image: as in run().
-            output: the output that has the boxes; None: the only one, or all those of a head that has
-                several (YuNet, the RFB face detector).
-            score, iou, agnostic, head, max_boxes, soft_nms: as in File; head may also be the path of a head
-                file, such as "head.json", which describes any other head (docs/answers.md).
-            run: memory, threads and other arguments of run().
+            output: the output that has the boxes; None: the only one that is no feature map, or all those of
+                a head that has several (YuNet, the RFB face detector) or of a detector that suppresses by itself.
+            score, iou, agnostic, head, max_boxes, soft_nms, class_count: as in File; head may also be the
+                path of a head file, such as "head.json", which describes any other head (docs/answers.md).
+            run: memory, threads and other arguments of run(). With masks, spill is also the folder in which
+                the prototypes wait, 8 bytes for each pixel of the image; None: that of the module tempfile.
 
         Returns:
             An array with the fields box (left, top, right, bottom in pixels), score, label and index (of
             the candidate in the output), by falling score; of a YuNet also points (5 of x, y), with
-            head="yolov8-pose" those of the network (x, y and score). Of a head of
-            boxes with an angle (yolov8-obb, yolo26-obb), corners (4 of x, y), centre, size (width, height) and angle
-            (radians, clockwise) in place of box.
+            head="yolov8-pose" those of the network (x, y and score); with head="yolov8-seg" also mask, a Mask.
+            Of a head of boxes with an angle (yolov8-obb, yolo26-obb), corners (4 of x, y), centre, size (width,
+            height) and angle (radians, clockwise) in place of box.
 
         Raises:
             As run(). RefusedError: the output is that of no known detector. BudgetError: there are more
             candidates than max_boxes.
         """
+        self._bind(image, run.get("layout"))
         head = os.fspath(head) if head is not None else None
         file = {"score": score, "iou": iou, "agnostic": agnostic, "head": head, "max_boxes": max_boxes}
-        file["soft_nms"] = soft_nms
+        file.update(soft_nms=soft_nms, class_count=class_count)
         network = self
         if head is not None and head.lower().endswith(".json"):
             if output is not None:
                 raise UsageError("output and a head file: the file names the outputs")
             network = self._with_joined_heads(os.path.abspath(head))
             output = network.outputs[-1].name
+        elif any(None in info.shape for info in self.outputs):
+            network = self._with_joined_heads()
+            lists = [info.name for info in network.outputs if len(info.shape) == 3 and info.shape[2] == 6]
+            if output is None and lists:
+                output = lists[-1]
         elif output is None and len(self.outputs) > 1:
             joined = self._with_joined_heads()
+            lists = [info.name for info in self.outputs if info.map is None]
             if len(joined.outputs) > len(self.outputs):
                 network, output = joined, joined.outputs[-1].name
+            elif len(lists) == 1:
+                output = lists[0]
         return answers.boxes(network, image, output, {**file, "coordinates": "pixels"}, run)
 
     def regions(

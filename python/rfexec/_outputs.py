@@ -49,7 +49,15 @@ class Outputs:
             if name not in shapes:
                 raise UsageError(f"no output '{name}'; there are {', '.join(map(repr, shapes))}")
         self.arrays: dict[str, np.ndarray] = {}
+        self._wanted = wanted
+        late = {name for name, shape in shapes.items() if None in shape}  # they have no arrays
+        for name in sorted(late.intersection(given)):
+            raise UsageError(f"out for '{name}': its size depends on data, so it takes no array")
+        if late and images > 1:
+            raise UsageError("sizes of the outputs depend on data: run the images of a batch one by one")
         for name in wanted:
+            if name in late:
+                continue
             if given.get(name) is None:
                 self.arrays[name] = np.empty(shapes[name], np.float32)
             else:
@@ -62,14 +70,13 @@ class Outputs:
         self._images = images
         self.addresses = self.addresses_of(0)
 
-    def typed(self) -> dict[str, np.ndarray]:
-        """After the run: the caller's arrays, and new arrays in the outputs' types."""
-        return {
-            name: array
-            if name in self._given_names
-            else array.astype(self._types[name], copy=False)
-            for name, array in self.arrays.items()
-        }
+    def typed(self, files: Mapping[str, str]) -> dict[str, np.ndarray]:
+        """After the run: the caller's arrays, and new arrays in the outputs' types, some of them from files."""
+        return {name: np.load(files[name]) if name in files else self._typed(name) for name in self._wanted}
+
+    def _typed(self, name: str) -> np.ndarray:
+        array = self.arrays[name]
+        return array if name in self._given_names else array.astype(self._types[name], copy=False)
 
     def addresses_of(self, image: int) -> Any:
         """Addresses of the outputs of one image of a batch, by output number."""

@@ -95,8 +95,8 @@ static enum rfx_status check_prototypes(const struct rfx_output_format *format,
     if (!of->known)
         return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
                         "%s: boxes: masks are made of the prototypes of a second output, a map of "
-                        "a pixel for each %d x %d of the image, which only 'run' with --boxes or "
-                        "--list has; .csv files have boxes without masks",
+                        "a pixel for each %d x %d of the image: there is none, or it does not come "
+                        "to this file (parts, merge, -o); .csv files have boxes without masks",
                         path, RFX_ANSWER_PROTOTYPE_STRIDE, RFX_ANSWER_PROTOTYPE_STRIDE);
     if (of->map.c == head->coefficients) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_UNSUPPORTED,

@@ -3,8 +3,10 @@
 
 #include "layers/core/checked.h"
 #include "rfexec/api/api_support.h"
+#include "rfexec/api/late_job.h"
 #include "rfexec/api/output_parts.h"
 #include "rfexec/api/step_teller.h"
+#include "rfexec/late/late.h"
 #include "rfexec/shards/masked_run.h"
 #include "tiler/plan/plan_file.h"
 
@@ -22,6 +24,17 @@ static void ask_caller(struct rfx_job *job) {
     if (job->options.stop != NULL) rfx_memory_set_stop(job->mem, is_stop_wanted, &job->options);
 }
 
+static enum rfx_status read_files(struct rfx_job *job, struct rfx_error *err) {
+    if (job->graph->late != NULL) return rfx_late_job_read_files(job, err);
+    return rfx_result_files_read(&job->options, job->graph, job->mem, &job->files, err);
+}
+
+/* Returns the memory that a run takes besides plan and source. */
+static size_t beside_bytes(const struct rfx_job *job) {
+    if (job->graph->late != NULL) return rfx_late_job_bytes(job);
+    return rfx_result_files_bytes(&job->files, job->graph);
+}
+
 enum rfx_status rfx_job_open(struct rfx_job *job, const struct rfx_graph *graph,
                              struct rfx_memory *mem, const struct rfx_run_options *options,
                              struct rfx_error *err) {
@@ -32,7 +45,7 @@ enum rfx_status rfx_job_open(struct rfx_job *job, const struct rfx_graph *graph,
     job->options = read;
     job->threads_given = options != NULL && options->threads != 0;
     ask_caller(job);
-    return rfx_result_files_read(&job->options, graph, mem, &job->files, err);
+    return read_files(job, err);
 }
 
 /* Refuses a mask in a call that plans the whole output, or runs such a plan. */
@@ -56,7 +69,7 @@ enum rfx_status rfx_job_wake(struct rfx_job *job, const struct rfx_run_options *
     rfx_result_files_free(&job->files);
     status = refuse_mask(job, err);
     if (status != RFX_OK) return status;
-    return rfx_result_files_read(&job->options, job->graph, job->mem, &job->files, err);
+    return read_files(job, err);
 }
 
 /* Closes the source. */
@@ -81,12 +94,20 @@ void rfx_job_close(struct rfx_job *job) {
 
 enum rfx_status rfx_job_set_outputs(struct rfx_job *job, float *const *outputs, int n_outputs,
                                     struct rfx_error *err) {
+    const struct rfx_late *late = job->graph->late;
+    const int n = late != NULL ? (int)late->n_outputs : job->graph->n_outputs;
     job->outputs = outputs;
-    if (outputs != NULL && n_outputs == job->graph->n_outputs) return RFX_OK;
+    for (int k = 0; late != NULL && outputs != NULL && k < n && k < n_outputs; k++)
+        if (outputs[k] != NULL)
+            return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                            "an array for output '%.200s', whose size depends on data: such "
+                            "outputs go to files or `write`",
+                            late->outputs[k].name);
     bool elsewhere = job->options.write != NULL || job->files.n > 0;
+    if (outputs != NULL && n_outputs == n) return RFX_OK;
     if (outputs == NULL && n_outputs == 0 && elsewhere) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "room for %d outputs, the network has %d",
-                    outputs != NULL ? n_outputs : 0, job->graph->n_outputs);
+                    outputs != NULL ? n_outputs : 0, n);
 }
 
 /* Opens a picture. A file that cannot be opened is MALFORMED, like a broken one. */
@@ -235,7 +256,9 @@ enum rfx_status rfx_job_plan(struct rfx_job *job, struct rfx_error *err) {
     struct rfx_plan_file *file = NULL;
     enum rfx_status status = refuse_mask(job, err);
     if (status != RFX_OK) return status;
-    job->traits.fixed_bytes += rfx_result_files_bytes(&job->files, job->graph);
+    if (!rfx_checked_add_size(job->traits.fixed_bytes, beside_bytes(job), &job->traits.fixed_bytes))
+        return rfx_fail(err, RFX_STATUS_OUT_OF_MEMORY,
+                        "the outputs need more bytes than there are addresses");
     struct rfx_plan_request request = {.source = job->traits,
                                        .threads = job->options.threads,
                                        .memory_bytes = job->options.memory_bytes,
@@ -272,7 +295,7 @@ static enum rfx_status check_room(const struct rfx_job *job, struct rfx_error *e
     struct rfx_source_traits traits = rfx_image_traits(job->image);
     size_t rows = (size_t)rfx_max_i64(job->plan->window_rows, 1);
     size_t source = traits.fixed_bytes + rows * traits.window_row_bytes;
-    size_t files = rfx_result_files_bytes(&job->files, job->graph);
+    size_t files = beside_bytes(job);
     if (job->options.memory_bytes == 0 || source + files <= job->plan->bytes.source) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
                     "the plan was made with %.2f MiB for the image and the files of outputs; these "
@@ -291,6 +314,7 @@ static enum rfx_status take_nothing(void *user, const struct rfx_end *end, struc
 /* Opens the files that receive outputs. */
 static enum rfx_status begin_outputs(void *user, struct rfx_error *err) {
     struct rfx_job *job = user;
+    if (job->graph->late != NULL) return rfx_late_job_begin(job, err);
     enum rfx_status status =
         rfx_result_files_open(&job->files, job->graph, job->options.as_stored != 0, err);
     for (int i = 0; job->options.mask != NULL && i < job->files.n && status == RFX_OK; i++)
@@ -301,25 +325,30 @@ static enum rfx_status begin_outputs(void *user, struct rfx_error *err) {
 /* Completes the files, unless the observer has stopped the run after its last step. */
 static enum rfx_status end_outputs(void *user, struct rfx_error *err) {
     struct rfx_job *job = user;
+    enum rfx_status status = RFX_OK;
     if (job->teller != NULL && job->teller->ends)
         return rfx_fail(err, RFX_STATUS_CANCELLED, "stopped after the last of %lld steps",
                         (long long)job->teller->steps);
+    if (job->graph->late != NULL) status = rfx_late_job_end(job, err);
+    if (status != RFX_OK) return status;
     return rfx_result_files_commit(&job->files, job->options.stop, job->options.user, err);
 }
 
 enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     enum rfx_status status = check_room(job, err);
     if (status != RFX_OK) return status;
-    const struct rfx_output_sink sink = {
-        .begin = begin_outputs,
-        .look = rfx_output_look,
-        .write = job->states != NULL ? take_nothing : rfx_output_take_part,
-        .end = end_outputs,
-        .user = job};
+    const bool late = job->graph->late != NULL;
+    const struct rfx_output_sink sink = {.begin = begin_outputs,
+                                         .look = late ? NULL : rfx_output_look,
+                                         .write = job->states != NULL ? take_nothing
+                                                  : late              ? rfx_late_job_take
+                                                                      : rfx_output_take_part,
+                                         .end = end_outputs,
+                                         .user = job};
     struct rfx_step_teller teller;
     struct rfx_run *run = &job->run;
     rfx_step_teller_begin(&teller, &job->options, job->graph, job->plan, job->mem);
-    teller.no_outputs = job->states != NULL;
+    teller.no_outputs = job->states != NULL || late;
     job->teller = &teller;
     run->sink = &sink;
     run->states = job->states;
@@ -333,6 +362,7 @@ enum rfx_status rfx_job_execute(struct rfx_job *job, struct rfx_error *err) {
     run->observer = NULL;
     job->teller = NULL;
     rfx_result_files_close(&job->files);
+    rfx_late_job_release(job);
     return rfx_memory_settle(job->mem, status, err);
 }
 
@@ -360,6 +390,9 @@ static enum rfx_status check_masked(const struct rfx_job *job, struct rfx_error 
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "mask excludes %s: each rectangle of the mask has a plan of its own",
                         other);
+    if (job->graph->late != NULL)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "mask is of a map, and the sizes of the outputs depend on data");
     if (job->graph->base == NULL) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                     "mask is of a whole output, and this network is a part of one");

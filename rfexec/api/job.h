@@ -15,6 +15,7 @@
 #include "rfexec/run/run.h"
 #include "tiler/plan/plan.h"
 
+struct rfx_late_run;
 struct rfx_step_teller;
 
 struct rfx_job {
@@ -37,6 +38,7 @@ struct rfx_job {
     float *const *outputs;
     struct rfx_result_files files;
     struct rfx_step_teller *teller; /* during rfx_job_execute */
+    struct rfx_late_run *late;      /* late nodes, during rfx_job_execute; NULL: there are none */
     /* Used by a round of states, whose graph has reductions as outputs: */
     const struct rfx_state_sink *states; /* receives the states; NULL: the job computes outputs */
     struct rfx_row_sums *sums;           /* checksums of the image rows that are read; NULL: none */
@@ -50,7 +52,8 @@ RFX_NODISCARD enum rfx_status rfx_job_open(struct rfx_job *job, const struct rfx
                                            struct rfx_error *err);
 
 /* Sets where the outputs go. INVALID_ARGUMENT unless n_outputs is the network's number of outputs.
- * `outputs` may be NULL with n_outputs 0 if options.write or files take the outputs. */
+ * `outputs` may be NULL with n_outputs 0 if options.write or files take the outputs. Outputs of
+ * late nodes cannot have arrays: INVALID_ARGUMENT. */
 RFX_NODISCARD enum rfx_status rfx_job_set_outputs(struct rfx_job *job, float *const *outputs,
                                                   int n_outputs, struct rfx_error *err);
 

@@ -11,12 +11,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layers/core/checked.h"
 #include "layers/core/float_env.h"
 #include "layers/graph/graph.h"
 #include "rf_analysis/part_graph.h"
 #include "rfexec/api/api_support.h"
 #include "rfexec/api/job.h"
 #include "rfexec/image/image_source.h"
+#include "rfexec/late/late.h"
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/head_file.h"
 #include "rfexec/run/model.h"
@@ -52,8 +54,10 @@ static const struct rfx_tensor *input_of(const struct rfx_network *network) {
     return &network->graph->nodes[network->graph->input].out;
 }
 
+/* Returns output k; NULL: there is none, or it is one of late nodes. */
 static const struct rfx_tensor *output_of(const struct rfx_network *network, int k) {
-    if (network == NULL || k < 0 || k >= network->graph->n_outputs) return NULL;
+    if (network == NULL || network->graph->late != NULL || k < 0 || k >= network->graph->n_outputs)
+        return NULL;
     return &network->graph->nodes[network->graph->outputs[k].node].out;
 }
 
@@ -90,6 +94,7 @@ enum rfx_status rfx_network_load(struct rfx_memory *mem, const struct rfx_networ
     load.fit.multiple = options->pad_to;
     load.dequantize = options->dequantize != 0;
     load.join_heads = options->join_heads != 0;
+    load.late = options->late_nodes != 0;
     assert(known);
     (void)known;
     struct rfx_detector detector;
@@ -188,11 +193,21 @@ const char *rfx_network_input_name(const struct rfx_network *network) {
     return network != NULL ? network->graph->nodes[network->graph->input].name : NULL;
 }
 
+/* Returns output k of late nodes, or NULL if the network has none. */
+static const struct rfx_late_output *late_output_of(const struct rfx_network *network, int k) {
+    const struct rfx_late *late = network != NULL ? network->graph->late : NULL;
+    return late != NULL && k >= 0 && (size_t)k < late->n_outputs ? &late->outputs[k] : NULL;
+}
+
 int rfx_network_output_count(const struct rfx_network *network) {
-    return network != NULL ? network->graph->n_outputs : 0;
+    if (network == NULL) return 0;
+    const struct rfx_late *late = network->graph->late;
+    return late != NULL ? (int)late->n_outputs : network->graph->n_outputs;
 }
 
 const char *rfx_network_output_name(const struct rfx_network *network, int k) {
+    const struct rfx_late_output *late = late_output_of(network, k);
+    if (late != NULL) return late->name;
     return output_of(network, k) != NULL ? network->graph->outputs[k].name : NULL;
 }
 
@@ -200,13 +215,22 @@ _Static_assert(RFX_MAX_DIMS == RFX_MAX_RANK, "shapes have room for every dimensi
 
 int rfx_network_output_shape(const struct rfx_network *network, int k, int64_t dims[RFX_MAX_DIMS]) {
     const struct rfx_tensor *t = output_of(network, k);
-    if (t == NULL) return -1;
-    const struct rfx_shape shape = rfx_output_shape(network->graph, k);
+    const struct rfx_late_output *late = late_output_of(network, k);
+    if (t == NULL && late == NULL) return -1;
+    struct rfx_shape shape = {.rank = 1, .dims = {-1}};
+    if (late == NULL) {
+        shape = rfx_output_shape(network->graph, k);
+    } else if (late->rank >= 0) {
+        shape.rank = late->rank;
+        memcpy(shape.dims, late->dims, sizeof late->dims);
+    }
     if (dims != NULL) memcpy(dims, shape.dims, (size_t)shape.rank * sizeof *dims);
     return shape.rank;
 }
 
 const char *rfx_network_output_type(const struct rfx_network *network, int k) {
+    const struct rfx_late_output *late = late_output_of(network, k);
+    if (late != NULL) return rfx_type_name(late->type);
     if (output_of(network, k) == NULL) return NULL;
     return rfx_type_name(network->graph->outputs[k].stored.type);
 }
@@ -226,6 +250,11 @@ int rfx_network_output_map(const struct rfx_network *network, int k, struct rfx_
 }
 
 int64_t rfx_network_output_elements(const struct rfx_network *network, int k) {
+    int64_t elems = 1;
+    const struct rfx_late_output *late = late_output_of(network, k);
+    for (int i = 0; late != NULL && i < late->rank; i++)
+        if (late->dims[i] < 0 || !rfx_checked_mul_i64(elems, late->dims[i], &elems)) return -1;
+    if (late != NULL) return late->rank >= 0 ? elems : -1;
     const struct rfx_tensor *t = output_of(network, k);
     if (t == NULL) return -1;
     bool map = t->layout == RFX_LAYOUT_NHWC;
@@ -258,10 +287,18 @@ char *rfx_network_hash(struct rfx_network *network) {
     return network->hash;
 }
 
+enum rfx_status rfx_network_refuse_late(const struct rfx_network *network, struct rfx_error *err) {
+    if (network->graph->late == NULL) return RFX_OK;
+    return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                    "the sizes of the network's outputs depend on data: they have no parts");
+}
+
 enum rfx_status rfx_network_read_part(const struct rfx_network *network, int k,
                                       const struct rfx_area *part, struct rfx_rect *out,
                                       struct rfx_error *err) {
     const struct rfx_tensor *map = output_of(network, k);
+    enum rfx_status status = rfx_network_refuse_late(network, err);
+    if (status != RFX_OK) return status;
     if (part == NULL) return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "no part is named");
     if (map == NULL)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "output %d of %d does not exist", k,

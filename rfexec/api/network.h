@@ -52,8 +52,12 @@ RFX_NODISCARD enum rfx_status rfx_network_of_graph(struct rfx_network *whole,
 /* Returns whether the network was made by rfx_network_of_graph. */
 bool rfx_network_is_part(const struct rfx_network *network);
 
+/* Refuses a network with late nodes, which has no parts: UNSUPPORTED. */
+RFX_NODISCARD enum rfx_status rfx_network_refuse_late(const struct rfx_network *network,
+                                                      struct rfx_error *err);
+
 /* Sets *out to the rectangle `part` of output k. INVALID_ARGUMENT: there is no output k, or `part`
- * is empty or not inside the output. */
+ * is empty or not inside the output. UNSUPPORTED: rfx_network_refuse_late. */
 RFX_NODISCARD enum rfx_status rfx_network_read_part(const struct rfx_network *network, int k,
                                                     const struct rfx_area *part,
                                                     struct rfx_rect *out, struct rfx_error *err);

@@ -132,9 +132,18 @@ enum rfx_status rfx_output_take_part(void *user, const struct rfx_end *end, stru
     enum rfx_type type = job->options.typed_outputs != 0
                              ? job->graph->outputs[end->output].stored.type
                              : RFX_TYPE_FLOAT32;
-    const struct rfx_result_files_item *file = rfx_result_files_item(&job->files, end->output);
+    bool written = false;
     if (out != NULL) rfx_end_scatter(end, type, out, rect, view);
-    if (file != NULL) return rfx_output_stream_write_end(file->stream, end, rect, view, err);
+    for (int i = 0; i < job->files.n; i++) {
+        const struct rfx_result_files_item *file = &job->files.items[i];
+        const struct rfx_answer_prototypes *other = &file->format.prototypes;
+        written = written || file->output == end->output;
+        if (file->output != end->output && !(other->known && other->output == end->output))
+            continue;
+        enum rfx_status status = rfx_output_stream_write_end(file->stream, end, rect, view, err);
+        if (status != RFX_OK) return status;
+    }
+    if (written) return RFX_OK;
     if (out == NULL && job->options.write != NULL) return show_end(job, end, rect, view, err);
     return RFX_OK;
 }

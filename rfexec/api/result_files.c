@@ -48,7 +48,7 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
                    file->score != RFX_ANSWER_SCORE || file->overlap != RFX_ANSWER_OVERLAP ||
                    file->agnostic != 0 || file->most_boxes != 0 || file->distance != 0 ||
                    file->within != NULL || file->bins != 0 || file->simplify != 0 ||
-                   file->soft_nms != 0;
+                   file->soft_nms != 0 || file->class_count != 0;
     if (answers && (takes & RFX_OUTPUT_TAKES_ANSWERS) == 0)
         return "thresholds and other members of answers are for .geojson, .csv and .json";
     if (file->distance != 0 && (takes & RFX_OUTPUT_TAKES_DISTANCE) == 0)
@@ -74,6 +74,8 @@ static const char *bad_number(const struct rfx_result_file *file) {
     if (file->least_area < 0) return "least_area is below 0";
     if (file->most_boxes < 0 || file->most_boxes > INT32_MAX)
         return "most_boxes is 0 to 2147483647";
+    if (file->class_count < 0 || file->class_count > INT32_MAX)
+        return "class_count is 0 to 2147483647";
     if (file->distance < 0 || file->distance > INT32_MAX) return "distance is 0 to 2147483647";
     if (file->bins < 0 || file->bins > RFX_ANSWER_MOST_BINS) return "bins is 0 to 65536";
     double wide = file->bins_high - file->bins_low;
@@ -103,6 +105,7 @@ static struct rfx_answer_options answer_of(const struct rfx_result_file *file, b
         .overlap = file->overlap,
         .agnostic = file->agnostic != 0,
         .soft = file->soft_nms != 0,
+        .classes = file->class_count,
         .most_boxes = file->most_boxes,
         .text_score = file->score != RFX_ANSWER_SCORE ? file->score : RFX_ANSWER_TEXT_SCORE,
         .growth = RFX_ANSWER_GROWTH};
@@ -151,6 +154,9 @@ static enum rfx_status make_format(const struct rfx_result_file *file,
     if (levels == 2) format->overviews = RFX_OVERVIEW_NEAREST;
     rfx_output_format_settle(format);
     rfx_output_declare(format, graph, file->output);
+    bool boxes =
+        format->kind->take != NULL && tensor_of(graph, file->output)->layout != RFX_LAYOUT_NHWC;
+    if (boxes) rfx_output_declare_prototypes(format, graph, file->output);
     return rfx_output_format_check(format, tensor_of(graph, file->output), file->path, err);
 }
 
@@ -172,6 +178,7 @@ static enum rfx_status read_file(const struct rfx_run_options *options, int i,
     struct rfx_result_files_item *item = &out->items[out->n++];
     item->output = file.output;
     item->path = file.path;
+    if (file.answer_bytes > out->answer_bytes) out->answer_bytes = (size_t)file.answer_bytes;
     status = make_format(&file, graph, options->memory_bytes > 0, &item->format, err);
     if (status != RFX_OK || options->mask == NULL) return status;
     if (!rfx_output_is_scaled(&item->format) || item->format.has_range) return RFX_OK;

@@ -19,6 +19,7 @@ struct rfx_result_files { /* all zero: none */
     struct rfx_result_files_item *items;
     struct rfx_geo_source geo; /* georeference of the picture */
     const char *no_data;       /* no-data value for georeferenced files; NULL: none */
+    size_t answer_bytes;       /* largest answer_bytes that the caller has set; 0: none */
 };
 
 /* Reads and checks the options' files. INVALID_ARGUMENT: a member is out of its range, an output

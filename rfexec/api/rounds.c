@@ -70,13 +70,15 @@ static enum rfx_status pack(struct rfx_network *network, const struct rfx_shard_
 static enum rfx_status count_rounds(struct rfx_network *network, int k,
                                     struct rfx_part_rounds *rounds, struct rfx_error *err) {
     const struct rfx_graph *graph = rfx_network_graph(network);
+    enum rfx_status status = rfx_network_refuse_late(network, err);
+    if (status != RFX_OK) return status;
     if (k < 0 || k >= graph->n_outputs)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "output %d of %d does not exist", k,
                         graph->n_outputs);
     if (rfx_network_is_part(network))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "a part of an output has no rounds: they are of the whole network");
-    enum rfx_status status = rfx_part_graph_rounds(graph, k, NULL, 0, rounds, err);
+    status = rfx_part_graph_rounds(graph, k, NULL, 0, rounds, err);
     return status == RFX_OK ? rfx_shard_rounds_check(graph, k, rounds, err) : status;
 }
 

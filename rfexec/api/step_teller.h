@@ -17,7 +17,8 @@ struct rfx_step_teller {
     int64_t steps;                /* number of steps done */
     double begin;                 /* time of the start, in seconds of the clock */
     bool ends;                    /* the observer asked to end the run */
-    bool no_outputs; /* set for a round of states, where the graph's outputs are reductions */
+    bool no_outputs; /* the graph's outputs are not the network's: reductions in a round of states,
+                        or tensors before late nodes */
 };
 
 /* Initialises the teller. Reads the clock only if the options have an observer. */

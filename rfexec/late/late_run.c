@@ -290,6 +290,22 @@ const struct rfx_late_tensor *rfx_late_run_output(const struct rfx_late_run *run
     return &run->values[run->late->outputs[k].value];
 }
 
+enum rfx_status rfx_late_run_floats(const struct rfx_late_run *run, size_t k, float **floats,
+                                    struct rfx_error *err) {
+    const struct rfx_late_tensor *tensor = rfx_late_run_output(run, k);
+    const char *name = run->late->outputs[k].name;
+    size_t bytes = (size_t)tensor->elems * sizeof(float);
+    if (run->most > 0 && bytes > run->most - run->held)
+        return rfx_fail(err, RFX_STATUS_BUDGET_IMPOSSIBLE,
+                        "output '%.80s': %zu bytes are needed beside the cut tensors, %zu are "
+                        "allowed (--answer-memory)",
+                        name, run->held + bytes, run->most);
+    *floats = rfx_memory_alloc(run->mem, bytes);
+    if (*floats == NULL) return rfx_memory_fail(run->mem, name, bytes, err);
+    rfx_type_gather(tensor->type, tensor->data, 1, tensor->elems, RFX_TYPE_FLOAT32, *floats);
+    return RFX_OK;
+}
+
 size_t rfx_late_run_high_water_bytes(const struct rfx_late_run *run) {
     return run->high;
 }

@@ -34,6 +34,11 @@ RFX_NODISCARD enum rfx_status rfx_late_run_nodes(struct rfx_late_run *run, struc
 /* After rfx_late_run_nodes: returns output k of the model. Its tensor lives as long as the run. */
 const struct rfx_late_tensor *rfx_late_run_output(const struct rfx_late_run *run, size_t k);
 
+/* After rfx_late_run_nodes: sets *floats to the elements of output k as floats, in new memory,
+ * which the caller releases. BUDGET_IMPOSSIBLE: most_bytes are too few; OUT_OF_MEMORY. */
+RFX_NODISCARD enum rfx_status rfx_late_run_floats(const struct rfx_late_run *run, size_t k,
+                                                  float **floats, struct rfx_error *err);
+
 /* Returns the most bytes that were taken at a time, without the cut tensors. */
 size_t rfx_late_run_high_water_bytes(const struct rfx_late_run *run);
 

@@ -1,13 +1,9 @@
 /* The outputs of a network with late nodes (rfexec/late/late.h): a run hands over the cut tensors,
- * then the late nodes run, and their results are written as the outputs of any other network.
- *
- * The results are described as a graph of tensors without operators, which has what the files of
- * outputs ask for: names, shapes, types and the size of the image. Before a run, dimensions that
- * are not known are 1 in it. */
+ * then the late nodes run, and their results are written as the outputs of any other network. */
 #ifndef RFX_TOOLS_CLI_LATE_RESULTS_H
 #define RFX_TOOLS_CLI_LATE_RESULTS_H
 
-#include "rfexec/late/late_run.h"
+#include "rfexec/late/late_outputs.h"
 #include "tools/cli/outputs.h"
 
 /* Checks before a run that the options suit a network with late nodes and its outputs. Prints why
@@ -26,7 +22,7 @@ size_t rfx_cli_late_most(const struct rfx_graph *graph, const struct rfx_cli_run
 
 struct rfx_late_results {
     const struct rfx_graph *of; /* the network */
-    struct rfx_graph graph;     /* only what files ask for */
+    struct rfx_graph graph;     /* of the results (late_outputs.h) */
     struct rfx_late_run *run;
     struct rfx_cli_outputs front; /* the cut tensors, with the files of --dump */
 };

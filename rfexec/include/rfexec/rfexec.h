@@ -174,6 +174,16 @@ struct rfx_open_options {
      * the file names are replaced by one that joins them, the last output. The file is read when a
      * network is opened or a plan of a model is made. NULL: none. */
     const char *head_file;
+    /* Not 0: the model may end in nodes whose sizes depend on data, such as NonMaxSuppression, and
+     * what follows them (docs/answers.md). They run after the plan. Outputs then have dimensions
+     * that are not known before a run. They have no arrays: they go to rfx_run_options.write or to
+     * files, .npy or those of boxes. With join_heads, a detector's boxes, scores and labels are
+     * joined to one more output, the last, of 1 x N x 6, which files of boxes take; they also take
+     * the only output of this form. Memory besides the plan is counted in
+     * rfx_forecast.picture_bytes: the tensors that these nodes take, and
+     * rfx_result_file.answer_bytes, the most that they may use; with a budget and 0: 8 MiB and
+     * twice the size of these tensors. 0: such models are REFUSED. */
+    int late_nodes;
 };
 
 /* Sets every member to its default. `size`: sizeof *options. */
@@ -219,7 +229,8 @@ RFX_API int rfx_network_output_count(const struct rfx_network *network);
 RFX_API const char *rfx_network_output_name(const struct rfx_network *network, int k);
 
 /* Sets dims to the shape of output k in ONNX order and returns the number of dimensions, or -1 if
- * there is no output k. */
+ * there is no output k. With late_nodes a dimension may be -1: it depends on the data of a run. A
+ * shape that the model does not declare is one such dimension. */
 RFX_API int rfx_network_output_shape(const struct rfx_network *network, int k,
                                      int64_t dims[RFX_MAX_DIMS]);
 
@@ -236,7 +247,8 @@ RFX_API const char *rfx_network_output_type(const struct rfx_network *network, i
 struct rfx_area;
 RFX_API int rfx_network_output_map(const struct rfx_network *network, int k, struct rfx_area *area);
 
-/* Returns the number of elements of output k, or -1 if there is no output k. */
+/* Returns the number of elements of output k, or -1 if there is no output k or its size depends on
+ * the data of a run. */
 RFX_API int64_t rfx_network_output_elements(const struct rfx_network *network, int k);
 
 /* ---- analysis ---------------------------------------------------------------------------- */
@@ -380,7 +392,9 @@ struct rfx_result_file {
      * a map, or the boxes of a detector, whose output is no map; .json, .coco.json, .boxes.geojson
      * and .boxes.csv, boxes; .points.geojson and .points.csv, the peaks of a map; .summary.json and
      * .summary.csv, the pixels, areas and values of a map's classes; .text.json, .text.csv and
-     * .text.geojson, boxes of text in a DB network's map. */
+     * .text.geojson, boxes of text in a DB network's map. Boxes of `head` "yolov8-seg" have masks
+     * (docs/answers.md). Masks are made of another output, the prototypes, which need no array and
+     * no file. They wait in a file without a name beside `path`, 4 bytes for each value. */
     const char *path;
     /* With 8 and 16 bits: the values that become the smallest and the largest sample. If both are
      * equal, the smallest and the largest value of the map are used. */
@@ -407,8 +421,8 @@ struct rfx_result_file {
                               coordinate system */
     int64_t least_area;    /* regions of fewer pixels of the map are left out */
     const char *classes;   /* text file with a name of a class a line, label 0 first; NULL: none */
-    uint64_t answer_bytes; /* memory for regions that are not complete; 0: no limit, or 8 MiB of a
-                              budget */
+    uint64_t answer_bytes; /* memory for regions that are not complete, or for late_nodes; 0: no
+                              limit, or with a budget 8 MiB (late_nodes: see there) */
     /* Boxes. A candidate's class is that of its largest score. */
     const char *head;   /* form of the detector's output, such as "yolov8" (docs/answers.md); NULL:
                            the one that the shape fits, or that of rfx_open_options.head_file */
@@ -429,6 +443,9 @@ struct rfx_result_file {
                         the map from the exact ones, up to 0.7; 0: they are exact */
     int soft_nms;    /* boxes, not 0: overlaps lower scores by a Gaussian of sigma 0.5, in place of
                         dropping boxes; `overlap` is not used */
+    int64_t class_count; /* boxes: classes of the head, if further channels are behind them; 0: all
+                            channels are classes, but 1 with "yolov8-pose", and with "yolov8-seg"
+                            all but 32 */
 };
 
 /* Sets every member to its default. `size`: sizeof *file. */
@@ -480,6 +497,9 @@ struct rfx_run_options {
      * columns) is passed as a map of one channel. The outputs of a detector are passed in
      * rectangles in any order. An output with any other number of dimensions, or of more than one
      * image, is passed as one pixel whose channels are its elements, row-major.
+     *
+     * An output whose size depends on data (late_nodes) is passed at the end, as a whole: one of
+     * two dimensions as one pixel with all elements. One without elements is passed too.
      *
      * A result other than 0 ends the run with SYSTEM. The function must not use the network. If it
      * is given, `outputs` may be NULL with n_outputs 0: all outputs are then passed here. NULL: an

@@ -54,6 +54,7 @@ static void print_options(void) {
     MEMBER(rfx_open_options, dequantize);
     MEMBER(rfx_open_options, join_heads);
     MEMBER(rfx_open_options, head_file);
+    MEMBER(rfx_open_options, late_nodes);
     END(rfx_open_options);
     BEGIN(rfx_result_file);
     MEMBER(rfx_result_file, size);
@@ -89,6 +90,7 @@ static void print_options(void) {
     MEMBER(rfx_result_file, bins_high);
     MEMBER(rfx_result_file, simplify);
     MEMBER(rfx_result_file, soft_nms);
+    MEMBER(rfx_result_file, class_count);
     END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);

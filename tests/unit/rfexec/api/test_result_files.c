@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "tests/support/makers/detector_maker.h"
 #include "tests/support/makers/head_maker.h"
 #include "tests/support/run/network_run.h"
 #include "tests/support/test_util.h"
@@ -139,15 +140,19 @@ static void answers_are_those_of_the_values(void **state) {
     rfx_network_free(net);
 }
 
+static void read_whole(const char *path, char *text, size_t room) {
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    size_t length = fread(text, 1, room - 1, file);
+    (void)fclose(file);
+    assert_true(length < room - 1);
+    text[length] = '\0';
+}
+
 static int count_of(const char *path, const char *word) {
     static char text[1 << 20];
     int n = 0;
-    FILE *file = fopen(path, "rb");
-    assert_non_null(file);
-    size_t length = fread(text, 1, sizeof text - 1, file);
-    (void)fclose(file);
-    assert_true(length < sizeof text - 1);
-    text[length] = '\0';
+    read_whole(path, text, sizeof text);
     for (const char *p = text; (p = strstr(p, word)) != NULL; p++) n++;
     return n;
 }
@@ -201,6 +206,65 @@ static void heads_are_joined(void **state) {
     for (int k = 0; k < OUTPUTS; k++) free(values[k]);
     free(image);
     rfx_network_free(net);
+}
+
+/* Masks are made of a second output, which may go to an array, to a file or nowhere. Under the
+ * least budget the file is the same; the forecast counts what masks take. */
+static void boxes_have_masks(void **state) {
+    (void)state;
+    enum { ROWS = 176, COLUMNS = 208, CLASSES = 2, PROTOTYPES = 5, CANDIDATES = 500 };
+    struct rfx_forecast forecast[2] = {{.size = sizeof forecast[0]}, {.size = sizeof forecast[1]}};
+    struct rfx_result_file files[2] = {result_file(0, PATH ".json"), result_file(1, PATH ".npy")};
+    struct rfx_run_options options = network_run_options(1, 1);
+    struct rfx_runner *runner = NULL;
+    struct rfx_why why;
+    char before[1 << 16], after[1 << 16];
+    detector_maker_save_more(PATH ".onnx", ROWS, COLUMNS, 20.0F, CLASSES, PROTOTYPES, true);
+    struct rfx_network *net = network_open_sized(PATH ".onnx", ROWS, COLUMNS);
+    float *image = network_random_image(3, ROWS, COLUMNS);
+    const struct rfx_source source = {.size = sizeof source, .values = image};
+    options.files = files;
+    options.n_files = 1;
+    files[0].class_count = CLASSES;
+    files[0].most_boxes = CANDIDATES;
+    for (int masks = 0; masks < 2; masks++) {
+        files[0].head = masks ? "yolov8-seg" : "yolov8";
+        assert_int_equal(rfx_network_predict(net, NULL, &options, &forecast[masks], &why),
+                         RFX_CODE_BUDGET);
+    }
+    assert_true(forecast[1].picture_bytes >= forecast[0].picture_bytes + /* coefficients */
+                                                 CANDIDATES * PROTOTYPES * sizeof(float));
+    options.memory_bytes = forecast[1].peak_bytes;
+    network_check(rfx_network_run_values(net, image, NULL, 0, &options, &why), &why);
+    assert_true(count_of(PATH ".json", "\"mask\"") > 10);
+    assert_int_equal(count_of(PATH ".json", "\"mask\""), count_of(PATH ".json", "\"index\""));
+    read_whole(PATH ".json", before, sizeof before);
+    options.memory_bytes = 0;
+    options.threads = 3;
+    options.n_files = 2;
+    network_check(rfx_runner_create(net, &options, &runner, &why), &why);
+    network_check(rfx_runner_run(runner, &source, NULL, 0, &options, &why), &why);
+    read_whole(PATH ".json", after, sizeof after);
+    assert_string_equal(after, before);
+    float *prototypes = read_npy(PATH ".npy", PROTOTYPES * ROWS / 4 * COLUMNS / 4), *values[2];
+    for (int k = 0; k < 2; k++) values[k] = test_floats(rfx_network_output_elements(net, k));
+    options.n_files = 1;
+    network_check(rfx_runner_run(runner, &source, values, 2, &options, &why), &why);
+    read_whole(PATH ".json", after, sizeof after);
+    assert_string_equal(after, before);
+    assert_memory_equal(values[1], prototypes,
+                        PROTOTYPES * ROWS / 4 * COLUMNS / 4 * sizeof *prototypes);
+    files[0].class_count = CLASSES + 1;
+    assert_int_equal(rfx_runner_run(runner, &source, NULL, 0, &options, &why), RFX_CODE_REFUSED);
+    assert_non_null(strstr(why.text, "output 2 has 5 prototypes"));
+    assert_non_null(strstr(why.text, "(class_count)"));
+    for (int k = 0; k < 2; k++) free(values[k]);
+    free(prototypes);
+    free(image);
+    rfx_runner_free(runner);
+    rfx_network_free(net);
+    assert_int_equal(unlink(PATH ".json"), 0);
+    assert_int_equal(unlink(PATH ".onnx"), 0);
 }
 
 static void write_text(const char *path, const char *text) {
@@ -418,6 +482,7 @@ int main(void) {
         cmocka_unit_test(files_have_the_values),
         cmocka_unit_test(answers_are_those_of_the_values),
         cmocka_unit_test(heads_are_joined),
+        cmocka_unit_test(boxes_have_masks),
         cmocka_unit_test(head_files_join_outputs),
         cmocka_unit_test(wrong_files_are_refused),
         cmocka_unit_test(runners_write_files),

@@ -347,6 +347,33 @@ static void only_known_outputs_are_boxes(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Two outputs of 3 x 8 and 3 bytes; the floats of one of them are 12 bytes more. */
+static void outputs_become_floats(void **state) {
+    static const int64_t ones[] = {1, -1, 1}, twos[] = {2, 3, INT64_C(1) << 40};
+    static const float sums[] = {3, 2, 0x1p40F}, truths[] = {1, 0, 1};
+    struct rfx_late_run *run = NULL;
+    struct rfx_error err = {{0}};
+    float *floats = NULL;
+    (void)state;
+    int a = constant(RFX_TYPE_INT64, 3, ones), b = constant(RFX_TYPE_INT64, 3, twos);
+    output("sum", add(&late->block, "Add", a, b));
+    output("equal",
+           add(&late->block, "Equal", a, constant(RFX_TYPE_INT64, 3, (int64_t[]){1, 1, 1})));
+    assert_int_equal(run_with(39, &run, &err), RFX_OK);
+    assert_int_equal(rfx_late_run_floats(run, 0, &floats, &err), RFX_OK);
+    assert_memory_equal(floats, sums, sizeof sums);
+    rfx_memory_release(mem, floats);
+    assert_int_equal(rfx_late_run_floats(run, 1, &floats, &err), RFX_OK);
+    assert_memory_equal(floats, truths, sizeof truths);
+    rfx_memory_release(mem, floats);
+    rfx_late_run_free(run);
+    assert_int_equal(run_with(38, &run, &err), RFX_OK);
+    assert_int_equal(rfx_late_run_floats(run, 1, &floats, &err), RFX_STATUS_BUDGET_IMPOSSIBLE);
+    assert_non_null(strstr(err.text, "output 'equal': 39 bytes are needed"));
+    assert_non_null(strstr(err.text, "38 are allowed"));
+    rfx_late_run_free(run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_condition_chooses),
@@ -362,6 +389,7 @@ int main(void) {
         TEST(three_outputs_become_boxes),
         TEST(boxes_of_other_numbers_are_refused),
         TEST(only_known_outputs_are_boxes),
+        TEST(outputs_become_floats),
     };
     return cmocka_run_group_tests_name("late_run", tests, NULL, NULL);
 }
