@@ -12,6 +12,7 @@ static enum rfx_status read_map(struct rfx_heads *h, int map, struct rfx_head_va
     struct rfx_head_value like = {
         .n_levels = 1,
         .map = {map},
+        .anchors = {1},
         .kind = {RFX_HEAD_CHANNELS, RFX_HEAD_CHANNELS, RFX_HEAD_ROWS, RFX_HEAD_COLUMNS}};
     if (!rfx_node_is_local(node) || rfx_node_is_input(node) || rfx_node_is_constant(node) ||
         t->h < 2 || t->w < 2)
@@ -68,7 +69,7 @@ static enum rfx_status read_activation(struct rfx_heads *h, const struct rfx_nod
     struct rfx_node act = {.op = RFX_OP_ACTIVATION, .act = node->act};
     if (!takes_act(h, &node->act)) return RFX_OK;
     enum rfx_status status = copy(h, &h->values[node->in[0]], out);
-    if (status == RFX_OK && out->known && out->n != h->graph->nodes[out->map[0]].out.c)
+    if (status == RFX_OK && out->known && out->n != rfx_head_step(h, out, 0))
         /* The value has fewer channels than the map, or some twice. */
         status = rfx_head_settle(h, out, NULL);
     return status == RFX_OK && out->known ? on_levels(h, act, "activation", out) : status;
@@ -140,7 +141,7 @@ static enum rfx_status read_conv(struct rfx_heads *h, const struct rfx_node *nod
     int64_t k = in->shape.dims[1], groups = in->n / k, oc = node->attr.conv.oc;
     struct rfx_head_value taken = {.known = false};
     if (in->kind[1] != RFX_HEAD_CHANNELS || !is_pointwise(node) || !takes_act(h, &node->act) ||
-        groups * k * oc > MOST_REPEATED)
+        groups * k * oc > MOST_REPEATED || rfx_head_has_anchors(in))
         return RFX_OK;
     enum rfx_status status = copy(h, in, &taken);
     if (status == RFX_OK && taken.known) status = settle_along(h, &taken, 1);
@@ -174,7 +175,10 @@ static enum rfx_status join_cells(struct rfx_heads *h, const struct rfx_node *no
         status = copy(h, in, &part);
         if (status == RFX_OK && part.known) status = rfx_head_settle(h, &part, NULL);
         bool settled = part.known;
-        for (int l = 0; settled && l < in->n_levels; l++) all.map[n_levels++] = part.map[l];
+        for (int l = 0; settled && l < in->n_levels; l++, n_levels++) {
+            all.map[n_levels] = part.map[l];
+            all.anchors[n_levels] = part.anchors[l];
+        }
         rfx_head_release(h, &part);
         if (!settled) return status;
     }
@@ -190,6 +194,27 @@ static int find_part(const struct rfx_heads *h, const struct rfx_node *node, int
     while (at[axis] >= h->values[node->in[k]].shape.dims[axis])
         at[axis] -= h->values[node->in[k++]].shape.dims[axis];
     return k;
+}
+
+/* Sorts the channels of a level's concatenated maps, `n` for each anchor: those of the first anchor
+ * from all parts come first. */
+static enum rfx_status sort_anchors(struct rfx_heads *h, const struct rfx_head_value *parts,
+                                    int n_parts, int64_t n, int l, struct rfx_head_value *out) {
+    struct rfx_memory *mem = h->graph->mem;
+    struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT};
+    int64_t anchors = out->anchors[l], next = 0;
+    size_t bytes = (size_t)(anchors * n) * sizeof(int64_t);
+    int64_t *list = rfx_memory_alloc(mem, bytes);
+    if (list == NULL) return rfx_memory_fail(mem, "heads", bytes, h->err);
+    for (int64_t a = 0; a < anchors; a++)
+        for (int64_t k = 0, first = 0; k < n_parts; first += anchors * parts[k++].n)
+            for (int64_t e = 0; e < parts[k].n; e++) list[next++] = first + a * parts[k].n + e;
+    select.attr.select.count = anchors * n;
+    select.attr.select.map = list;
+    enum rfx_status status =
+        rfx_head_add(h, &select, &out->map[l], 1, "anchors", l, &out->map[l], &out->known);
+    rfx_memory_release(mem, list);
+    return status;
 }
 
 /* Makes the maps of a concatenation of channels. If all inputs have the same maps, the result has
@@ -216,6 +241,8 @@ static enum rfx_status join_maps(struct rfx_heads *h, const struct rfx_node *nod
         struct rfx_node concat = {.op = RFX_OP_CONCAT};
         for (int k = 0; k < node->n_in; k++) in[k] = parts[k].map[l];
         status = rfx_head_add(h, &concat, in, node->n_in, "concat", l, &out->map[l], &out->known);
+        if (status == RFX_OK && out->known && out->anchors[l] > 1)
+            status = sort_anchors(h, parts, node->n_in, out->n, l, out);
     }
     rfx_memory_release(h->graph->mem, in);
     return status;

@@ -9,7 +9,8 @@
 static int cells_axis(const struct rfx_head_value *value) {
     if (!value->known || value->shape.rank != 3 || value->shape.dims[0] != 1) return -1;
     for (int i = 1; i < 3; i++)
-        if (value->kind[i] == RFX_HEAD_CELLS && value->kind[3 - i] == RFX_HEAD_CHANNELS) return i;
+        if (value->kind[i] == RFX_HEAD_CELLS && value->kind[3 - i] == RFX_HEAD_CHANNELS)
+            return i == 2 && rfx_head_has_anchors(value) ? -1 : i;
     return -1;
 }
 
@@ -65,6 +66,7 @@ static enum rfx_status join_output(struct rfx_heads *h, int k, int axis) {
                             .n_in = value->n_levels,
                             .in = value->map};
     join.attr.concat.axis = axis;
+    if (axis == 1) join.attr.concat.channels = value->n;
     h->name = join.name;
     enum rfx_status status = rfx_head_settle(h, value, NULL);
     if (status != RFX_OK || !value->known) return status;

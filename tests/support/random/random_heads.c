@@ -10,8 +10,8 @@ struct head {
     int x;
     bool last;
     int64_t c, n;
-    int maps; /* levels, times anchors */
-    int64_t h[MAX_MAPS], w[MAX_MAPS];
+    int maps; /* levels, times anchors in front of the cells */
+    int64_t h[MAX_MAPS], w[MAX_MAPS], inner[MAX_MAPS]; /* inner: cells of a pixel */
 };
 
 static int one(struct random_maker *m, struct rfx_node node, int in) {
@@ -89,10 +89,26 @@ static int anchor_level(struct random_maker *m, const struct head *t, int map, i
     return reshape(m, x, shape_of(t, t->c, anchors * h * w));
 }
 
+/* One level of (anchors, c) channels as (1, cells * anchors, c): SSD's. */
+static int inner_level(struct random_maker *m, const struct head *t, int map, int64_t anchors) {
+    int64_t h = random_tensor(m, map)->h, w = random_tensor(m, map)->w;
+    struct rfx_node turn = {.op = RFX_OP_TRANSPOSE, .attr.transpose.perm = {0, 3, 4, 1, 2}};
+    int x;
+    if (random_chance(m, 50)) {
+        x = one(m, (struct rfx_node){.op = RFX_OP_NHWC_AS_PLAIN}, map);
+    } else {
+        x = one(m, (struct rfx_node){.op = RFX_OP_TO_PLAIN}, map);
+        x = reshape(m, x, (struct rfx_shape){5, {1, anchors, t->c, h, w}});
+        x = one(m, turn, x);
+    }
+    return reshape(m, x, shape_of(t, t->c, h * w * anchors));
+}
+
 static struct head draw_levels(struct random_maker *m, int in) {
     int levels = (int)random_draw(m, 1, MAX_LEVELS);
     int64_t anchors = random_chance(m, 25) ? random_draw(m, 2, MAX_ANCHORS) : 1;
-    struct head t = {.last = anchors > 1 || random_chance(m, 50)};
+    bool inner = anchors == 1 && random_chance(m, 25);
+    struct head t = {.last = inner || anchors > 1 || random_chance(m, 50)};
     struct rfx_node pool = {.op = RFX_OP_POOL_MAX,
                             .attr.pool = {.kh = 2, .kw = 2, .sh = 2, .sw = 2, .dh = 1, .dw = 1}};
     struct rfx_node concat = {.op = RFX_OP_PLAIN_CONCAT};
@@ -101,9 +117,12 @@ static struct head draw_levels(struct random_maker *m, int in) {
     t.c = random_draw(m, 1, 4) * random_draw(m, 1, 5);
     for (int l = 0; l < levels; l++) {
         if (l > 0) in = one(m, pool, in);
-        int map = in < 0 ? -1 : conv1(m, in, random_tensor(m, in)->c, t.c * anchors);
+        int64_t behind = inner ? random_draw(m, 1, MAX_ANCHORS) : 1;
+        int map = in < 0 ? -1 : conv1(m, in, random_tensor(m, in)->c, t.c * anchors * behind);
         if (map < 0)
             flat[l] = -1;
+        else if (inner)
+            flat[l] = inner_level(m, &t, map, behind);
         else
             flat[l] =
                 anchors > 1 ? anchor_level(m, &t, map, anchors) : flat_level(m, &t, map, turned);
@@ -112,7 +131,8 @@ static struct head draw_levels(struct random_maker *m, int in) {
         for (int64_t a = 0; a < anchors; a++, t.maps++) {
             t.h[t.maps] = random_tensor(m, map)->h;
             t.w[t.maps] = random_tensor(m, map)->w;
-            t.n += t.h[t.maps] * t.w[t.maps];
+            t.inner[t.maps] = behind;
+            t.n += t.h[t.maps] * t.w[t.maps] * behind;
         }
     }
     if (levels == 1 && random_chance(m, 50)) return t;
@@ -179,10 +199,12 @@ static void join_constant(struct random_maker *m, struct head *t) {
         int64_t kind = mixed < 3 ? mixed : mixed < 9 ? random_draw(m, 0, 2) : 3, cell = 0;
         float base = number(m);
         for (int l = 0; l < t->maps; l++)
-            for (int64_t p = 0; p < t->h[l] * t->w[l] && cell < n; p++, cell++)
+            for (int64_t p = 0; p < t->h[l] * t->w[l] * t->inner[l] && cell < n; p++, cell++) {
+                int64_t pixel = p / t->inner[l], anchor = p % t->inner[l];
+                float at = base + (float)((8 << l) + 5 * anchor);
                 values[e * step + cell * (t->last ? c : 1)] =
-                    n == 1 ? base
-                           : cell_value(kind, base + (float)(8 << l), p / t->w[l], p % t->w[l]);
+                    n == 1 ? base : cell_value(kind, at, pixel / t->w[l], pixel % t->w[l]);
+            }
     }
     int constant = random_add(m, node);
     t->x = random_chance(m, 50) ? two(m, join, t->x, constant) : two(m, join, constant, t->x);
