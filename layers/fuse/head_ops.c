@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Makes the value of a map in ONNX order. Maps of one row or column are not supported: their axes
- * of pixels would have length 1. */
+/* Makes the value of a map in ONNX order. Axes of pixels are longer than 1: the pixels of a single
+ * row or column are cells, and a map of one pixel has channels alone. */
 static enum rfx_status read_map(struct rfx_heads *h, int map, struct rfx_head_value *out) {
     const struct rfx_node *node = &h->graph->nodes[map];
     const struct rfx_tensor *t = &node->out;
@@ -14,9 +14,12 @@ static enum rfx_status read_map(struct rfx_heads *h, int map, struct rfx_head_va
         .map = {map},
         .anchors = {1},
         .kind = {RFX_HEAD_CHANNELS, RFX_HEAD_CHANNELS, RFX_HEAD_ROWS, RFX_HEAD_COLUMNS}};
-    if (!rfx_node_is_local(node) || rfx_node_is_input(node) || rfx_node_is_constant(node) ||
-        t->h < 2 || t->w < 2)
+    if (!rfx_node_is_local(node) || rfx_node_is_input(node) || rfx_node_is_constant(node))
         return RFX_OK;
+    if (t->h < 2) like.kind[3] = RFX_HEAD_CELLS;
+    if (t->w < 2) like.kind[2] = RFX_HEAD_CELLS;
+    if (t->h < 2) like.kind[2] = RFX_HEAD_CHANNELS;
+    if (t->w < 2) like.kind[3] = RFX_HEAD_CHANNELS;
     return rfx_head_make(h, &like, &t->shape, t->c, out);
 }
 
@@ -105,6 +108,33 @@ static enum rfx_status read_softmax(struct rfx_heads *h, const struct rfx_node *
     return on_levels(h, softmax, "softmax", out);
 }
 
+/* Makes the value of the largest or smallest of all channels, or of its index. These do not depend
+ * on an order of operations, as sums do. */
+static enum rfx_status read_reduce(struct rfx_heads *h, const struct rfx_node *node,
+                                   struct rfx_head_value *out) {
+    const struct rfx_head_value *in = &h->values[node->in[0]];
+    enum rfx_reduce_kind kind = node->attr.reduce.kind;
+    struct rfx_node reduce = {.op = RFX_OP_CHANNEL_REDUCE, .attr.reduce.kind = kind};
+    struct rfx_head_value like = {.known = false};
+    int axis = -1, n = 0;
+    for (int i = 0; i < in->shape.rank; i++) {
+        if (node->attr.reduce.axes[i]) axis = i;
+        n += node->attr.reduce.axes[i];
+    }
+    if (n != 1 || in->kind[axis] != RFX_HEAD_CHANNELS || in->n != in->shape.dims[axis] ||
+        rfx_head_has_anchors(in) ||
+        !(kind == RFX_REDUCE_MAX || kind == RFX_REDUCE_MIN || rfx_reduce_is_arg(kind)))
+        return RFX_OK;
+    enum rfx_status status = copy(h, in, &like);
+    if (status == RFX_OK && like.known) status = rfx_head_settle(h, &like, NULL);
+    if (status == RFX_OK && like.known) status = on_levels(h, reduce, "best", &like);
+    for (int i = axis; !node->attr.reduce.keep_dims && i + 1 < in->shape.rank; i++)
+        like.kind[i] = like.kind[i + 1];
+    if (status == RFX_OK && like.known) status = rfx_head_make(h, &like, &node->out.shape, 1, out);
+    rfx_head_release(h, &like);
+    return status;
+}
+
 /* Replaces the weight by a new one with `times` copies of it, one after the other. */
 static enum rfx_status repeat(struct rfx_heads *h, int64_t times, int *index) {
     struct rfx_graph *graph = h->graph;
@@ -169,18 +199,18 @@ static enum rfx_status join_cells(struct rfx_heads *h, const struct rfx_node *no
     enum rfx_status status = RFX_OK;
     for (int k = 0; k < node->n_in && status == RFX_OK; k++) {
         struct rfx_head_value *in = &h->values[node->in[k]], part = {.known = false};
-        bool fits = in->known && n_levels + in->n_levels <= RFX_HEAD_MAX_LEVELS;
-        for (int i = 0; fits && i < in->shape.rank; i++) fits = in->kind[i] == all.kind[i];
-        if (!fits || in->kind[axis] != RFX_HEAD_CELLS) return RFX_OK;
+        if (!in->known || n_levels + in->n_levels > RFX_HEAD_MAX_LEVELS) return RFX_OK;
         status = copy(h, in, &part);
+        if (status == RFX_OK && part.known) status = rfx_head_as_cells(h, &part, axis);
         if (status == RFX_OK && part.known) status = rfx_head_settle(h, &part, NULL);
-        bool settled = part.known;
-        for (int l = 0; settled && l < in->n_levels; l++, n_levels++) {
+        bool fits = part.known;
+        for (int i = 0; fits && i < in->shape.rank; i++) fits = part.kind[i] == all.kind[i];
+        for (int l = 0; fits && l < in->n_levels; l++, n_levels++) {
             all.map[n_levels] = part.map[l];
             all.anchors[n_levels] = part.anchors[l];
         }
         rfx_head_release(h, &part);
-        if (!settled) return status;
+        if (!fits) return status;
     }
     all.n_levels = n_levels;
     return status == RFX_OK ? rfx_head_make(h, &all, &node->out.shape, all.n, out) : status;
@@ -280,7 +310,7 @@ static enum rfx_status read_concat(struct rfx_heads *h, const struct rfx_node *n
                                    struct rfx_head_value *out) {
     const struct rfx_head_value *first = &h->values[node->in[0]];
     if (!first->known) return RFX_OK;
-    if (first->kind[node->attr.concat.axis] != RFX_HEAD_CHANNELS) return join_cells(h, node, out);
+    if (first->kind[node->attr.concat.axis] == RFX_HEAD_CELLS) return join_cells(h, node, out);
     for (int k = 1; k < node->n_in; k++) {
         const struct rfx_head_value *in = &h->values[node->in[k]];
         if (!in->known || !rfx_head_same_pixels(h, first, in)) return RFX_OK;
@@ -308,6 +338,8 @@ enum rfx_status rfx_head_read(struct rfx_heads *h, int i) {
         status = rfx_head_take(h, &h->values[node.in[0]], &node, out);
     else if (node.op == RFX_OP_PLAIN_CONCAT)
         status = read_concat(h, &node, out);
+    else if (node.op == RFX_OP_REDUCE)
+        status = read_reduce(h, &node, out);
     else if (node.op == RFX_OP_PLAIN_SOFTMAX || node.op == RFX_OP_SOFTMAX)
         status = read_softmax(h, &node, out);
     else if (node.op == RFX_OP_ACTIVATION)

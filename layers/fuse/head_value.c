@@ -199,6 +199,21 @@ static enum rfx_status take_anchors(struct rfx_heads *h, const struct matching *
     return status;
 }
 
+enum rfx_status rfx_head_as_cells(struct rfx_heads *h, struct rfx_head_value *value, int axis) {
+    const struct rfx_tensor *map = &h->graph->nodes[value->map[0]].out;
+    struct matching m = {
+        .h = h, .in = value, .out = value, .before = 1, .anchors = value->shape.dims[axis]};
+    if (value->kind[axis] != RFX_HEAD_CHANNELS) return RFX_OK;
+    value->known =
+        value->n_levels == 1 && value->anchors[0] == 1 && map->h * map->w == 1 && m.anchors > 0;
+    if (!value->known) return RFX_OK;
+    for (int i = 0; i < axis; i++)
+        if (value->kind[i] == RFX_HEAD_CHANNELS) m.before *= value->shape.dims[i];
+    enum rfx_status status = take_anchors(h, &m);
+    value->kind[axis] = RFX_HEAD_CELLS;
+    return status;
+}
+
 /* Makes each anchor in front of the pixels a level, whose maps have the remaining channels. */
 static enum rfx_status split_anchors(struct rfx_heads *h, const struct matching *m) {
     struct rfx_head_value *out = m->out, level;
@@ -250,15 +265,40 @@ enum rfx_status rfx_head_transpose(struct rfx_heads *h, const struct rfx_head_va
     return RFX_OK;
 }
 
-/* Whether a slice or a gather leaves every axis of pixels unchanged. */
-static bool takes_all_pixels(const struct rfx_head_value *in, const struct rfx_node *node) {
+/* Removes the levels before cell `from` and those from cell `to` on. Returns false if one of these
+ * cells is not the first one of a level. */
+static bool keep_levels(const struct rfx_heads *h, struct rfx_head_value *value, int64_t from,
+                        int64_t to) {
+    int64_t first = 0;
+    int kept = 0;
+    bool whole = true;
+    for (int l = 0; l < value->n_levels; l++) {
+        const struct rfx_tensor *map = &h->graph->nodes[value->map[l]].out;
+        int64_t end = first + map->h * map->w * value->anchors[l];
+        whole = whole && (end <= from || first >= from) && (end <= to || first >= to);
+        if (first >= from && end <= to) {
+            value->map[kept] = value->map[l];
+            value->anchors[kept++] = value->anchors[l];
+        }
+        first = end;
+    }
+    value->n_levels = kept;
+    return whole && kept > 0;
+}
+
+/* Removes the levels of which a slice takes nothing. Returns false if a slice or a gather takes
+ * only some pixels of another one. */
+static bool takes_all_pixels(const struct rfx_heads *h, struct rfx_head_value *in,
+                             const struct rfx_node *node) {
+    const struct rfx_slice_attr *slice = &node->attr.slice;
     for (int i = 0; i < in->shape.rank; i++) {
         if (in->kind[i] == RFX_HEAD_CHANNELS) continue;
         if (node->op == RFX_OP_PLAIN_GATHER && node->attr.gather.axis == i) return false;
-        if (node->op == RFX_OP_PLAIN_SLICE &&
-            (node->attr.slice.starts[i] != 0 || node->attr.slice.steps[i] != 1 ||
-             node->attr.slice.shape.dims[i] != in->shape.dims[i]))
-            return false;
+        if (node->op != RFX_OP_PLAIN_SLICE) continue;
+        int64_t from = slice->starts[i], to = from + slice->shape.dims[i];
+        if (slice->steps[i] != 1) return false;
+        if (in->kind[i] == RFX_HEAD_CELLS && !keep_levels(h, in, from, to)) return false;
+        if (in->kind[i] != RFX_HEAD_CELLS && (from != 0 || to != in->shape.dims[i])) return false;
     }
     return true;
 }
@@ -266,9 +306,10 @@ static bool takes_all_pixels(const struct rfx_head_value *in, const struct rfx_n
 enum rfx_status rfx_head_take(struct rfx_heads *h, const struct rfx_head_value *in,
                               const struct rfx_node *node, struct rfx_head_value *out) {
     int64_t at[RFX_MAX_RANK];
-    if (!takes_all_pixels(in, node)) return RFX_OK;
+    struct rfx_head_value levels = *in;
+    if (!takes_all_pixels(h, &levels, node)) return RFX_OK;
     const struct rfx_shape *shape = &node->out.shape;
-    enum rfx_status status = rfx_head_make(h, in, shape, count_channels(in, shape), out);
+    enum rfx_status status = rfx_head_make(h, &levels, shape, count_channels(in, shape), out);
     if (status != RFX_OK || !out->known) return status;
     for (int64_t e = 0; e < out->n; e++) {
         rfx_head_unravel(out, e, at);

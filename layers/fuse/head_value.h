@@ -70,13 +70,18 @@ RFX_NODISCARD enum rfx_status rfx_head_reshape(struct rfx_heads *h, const struct
                                                const struct rfx_shape *shape,
                                                struct rfx_head_value *out);
 
+/* Makes an axis of channels one of cells: the anchors of a value that is a map of one pixel. Sets
+ * value->known to false if the value is another one, and the axis has channels. */
+RFX_NODISCARD enum rfx_status rfx_head_as_cells(struct rfx_heads *h, struct rfx_head_value *value,
+                                                int axis);
+
 /* Permutes the axes: axis i of *out is axis perm[i] of `in`. */
 RFX_NODISCARD enum rfx_status rfx_head_transpose(struct rfx_heads *h,
                                                  const struct rfx_head_value *in, const int *perm,
                                                  struct rfx_head_value *out);
 
 /* Computes the value that a PLAIN_SLICE or PLAIN_GATHER node selects from `in`. The selection must
- * keep all pixels. */
+ * keep all pixels of the levels of which it keeps any. */
 RFX_NODISCARD enum rfx_status rfx_head_take(struct rfx_heads *h, const struct rfx_head_value *in,
                                             const struct rfx_node *node,
                                             struct rfx_head_value *out);

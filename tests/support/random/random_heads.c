@@ -93,15 +93,16 @@ static int anchor_level(struct random_maker *m, const struct head *t, int map, i
 static int inner_level(struct random_maker *m, const struct head *t, int map, int64_t anchors) {
     int64_t h = random_tensor(m, map)->h, w = random_tensor(m, map)->w;
     struct rfx_node turn = {.op = RFX_OP_TRANSPOSE, .attr.transpose.perm = {0, 3, 4, 1, 2}};
-    int x;
-    if (random_chance(m, 50)) {
-        x = one(m, (struct rfx_node){.op = RFX_OP_NHWC_AS_PLAIN}, map);
-    } else {
-        x = one(m, (struct rfx_node){.op = RFX_OP_TO_PLAIN}, map);
-        x = reshape(m, x, (struct rfx_shape){5, {1, anchors, t->c, h, w}});
-        x = one(m, turn, x);
-    }
-    return reshape(m, x, shape_of(t, t->c, h * w * anchors));
+    struct rfx_node planes = {.op = RFX_OP_TRANSPOSE, .attr.transpose.perm = {0, 2, 3, 4, 1}};
+    bool channels_last = random_chance(m, 50), by_planes = random_chance(m, 50);
+    struct rfx_node leave = {.op = channels_last ? RFX_OP_NHWC_AS_PLAIN : RFX_OP_TO_PLAIN};
+    int x = one(m, leave, map);
+    if (channels_last) return reshape(m, x, shape_of(t, t->c, h * w * anchors));
+    x = reshape(m, x, (struct rfx_shape){5, {1, anchors, t->c, h, w}});
+    x = one(m, by_planes ? planes : turn, x);
+    if (!by_planes) return reshape(m, x, shape_of(t, t->c, h * w * anchors));
+    x = reshape(m, x, (struct rfx_shape){3, {1, t->c, h * w * anchors}});
+    return transpose(m, x, 0, 2, 1, 3);
 }
 
 static struct head draw_levels(struct random_maker *m, int in) {
@@ -246,6 +247,16 @@ static void softmax(struct random_maker *m, struct head *t) {
     t->x = one(m, node, t->x);
 }
 
+static void best(struct random_maker *m, struct head *t) {
+    static const enum rfx_reduce_kind kinds[] = {RFX_REDUCE_MAX, RFX_REDUCE_MIN, RFX_REDUCE_ARG_MAX,
+                                                 RFX_REDUCE_ARG_MIN_LAST};
+    struct rfx_node node = {.op = RFX_OP_REDUCE, .attr.reduce.keep_dims = true};
+    node.attr.reduce.kind = kinds[random_draw(m, 0, 3)];
+    node.attr.reduce.axes[t->last ? 2 : 1] = true;
+    t->x = one(m, node, t->x);
+    t->c = 1;
+}
+
 static void turn(struct random_maker *m, struct head *t) {
     t->x = transpose(m, t->x, 0, 2, 1, 3);
     t->last = !t->last;
@@ -275,12 +286,12 @@ static void bins(struct random_maker *m, struct head *t) {
 int random_add_head(struct random_maker *m, int in) {
     static void (*const steps[])(struct random_maker *, struct head *) = {
         take_channels, join_constant, join_constant, join_cuts, act,
-        join_parts,    softmax,       turn,          bins};
+        join_parts,    softmax,       turn,          bins,      best};
     struct head t = draw_levels(m, in);
     int64_t n = random_draw(m, 0, 6);
     for (int64_t i = 0; i < n && t.x >= 0; i++) {
         if (t.c > 20) take_channels(m, &t);
-        if (t.x >= 0) steps[random_draw(m, 0, 8)](m, &t);
+        if (t.x >= 0) steps[random_draw(m, 0, 9)](m, &t);
     }
     return t.x;
 }

@@ -110,7 +110,7 @@ static void random_heads_keep_their_bits(void **state) {
         rfx_memory_free(mem);
     }
     fprintf(stderr, "%lld heads, %lld of them taken apart\n", (long long)drawn, (long long)joined);
-    /* maps of one row or column, and joins that mix channels and cells, stay whole */
+    /* joins that mix channels and cells stay whole */
     assert_true(drawn * 2 > cases && joined * 10 > drawn * 7);
 }
 
@@ -303,6 +303,23 @@ static void cuts_through_cells_stay_whole(void **state) {
     }
 }
 
+/* A cut between levels keeps the maps of one. */
+static void cuts_between_levels_keep_maps(void **state) {
+    static const struct rfx_spread wanted = {0, 2, 1, 6};
+    struct net a = begin(6, 4), b = begin(6, 4);
+    (void)state;
+    output(&a, act_on(&a, slice_of(&a, a.levels, 0, 2, 24, 6)), "out");
+    output(&b, act_on(&b, slice_of(&b, b.levels, 0, 2, 24, 6)), "out");
+    finish_as(&a, &whole);
+    finish_as(&b, &apart);
+    assert_true(joined(&b, 0));
+    assert_int_equal(b.graph->n_ends, 1);
+    assert_memory_equal(&b.graph->ends[0].at, &wanted, sizeof wanted);
+    compare(a.graph, b.graph, 0, 7);
+    end(&a);
+    end(&b);
+}
+
 /* Who needs a tensor as a whole needs what it is made of, and then nothing is made twice. */
 static void what_another_output_needs_whole_stays_whole(void **state) {
     (void)state;
@@ -322,11 +339,29 @@ static void what_another_output_needs_whole_stays_whole(void **state) {
     }
 }
 
-/* Maps of a single row have axes of one pixel; OpenBLAS has its own bits for every size of call. */
+/* The second level has one row, one column or one pixel. */
+static void small_levels_are_maps(void **state) {
+    static const int64_t sizes[][2] = {{2, 9}, {8, 3}, {2, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct net a = begin(sizes[i][0], sizes[i][1]), b = begin(sizes[i][0], sizes[i][1]);
+        output(&a, act_on(&a, a.levels), "out");
+        output(&b, act_on(&b, b.levels), "out");
+        finish_as(&a, &whole);
+        finish_as(&b, &apart);
+        assert_true(joined(&b, 0));
+        assert_int_equal(b.graph->n_ends, 2);
+        compare(a.graph, b.graph, 0, 9);
+        end(&a);
+        end(&b);
+    }
+}
+
+/* OpenBLAS has its own bits for every size of call; a head needs a map with rows and columns. */
 static void others_stay_whole(void **state) {
     (void)state;
-    struct net net = begin(2, 9);
-    output(&net, net.levels, "out"); /* the second level has one row */
+    struct net net = begin(2, 2);
+    output(&net, slice_of(&net, net.levels, 0, 2, 4, 1), "out"); /* the level of one pixel */
     finish(&net);
     assert_false(joined(&net, 0));
     end(&net);
@@ -443,7 +478,9 @@ int main(void) {
         cmocka_unit_test(anchors_are_levels),
         cmocka_unit_test(anchors_follow_their_cells),
         cmocka_unit_test(cuts_through_cells_stay_whole),
+        cmocka_unit_test(cuts_between_levels_keep_maps),
         cmocka_unit_test(what_another_output_needs_whole_stays_whole),
+        cmocka_unit_test(small_levels_are_maps),
         cmocka_unit_test(others_stay_whole),
         cmocka_unit_test(coordinates_keep_the_signs_of_zeros),
         cmocka_unit_test(outputs_share_a_head),
