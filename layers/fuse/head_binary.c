@@ -19,6 +19,7 @@ struct constant {
     struct rfx_shape shape;            /* shape with as many axes */
     int64_t step[RFX_MAX_RANK];        /* elements per axis; 0 if broadcast */
     int64_t channels;
+    bool cells;  /* it differs from cell to cell */
     int index;   /* index of the constant's weight */
     float *rows; /* temporary: two rows of a level, because the whole constant may be large */
 };
@@ -26,6 +27,8 @@ struct constant {
 /* One level of a constant, [channel][row][column]. */
 struct level {
     int64_t first, h, w; /* first: index of its first cell among the cells of all levels */
+    int64_t anchors;     /* cells of a pixel */
+    int64_t channels;    /* of the constant: 1, or those of the level's map */
     bool down, across;   /* down: some channel changes from row to row; across: some channel changes
                             from column to column */
     bool both;           /* some channel changes along both */
@@ -44,13 +47,14 @@ struct plane {
 static struct plane plane_of(const struct constant *c, const struct level *level, int64_t e) {
     struct plane plane = {.first = 0};
     int64_t at[RFX_MAX_RANK];
-    rfx_head_unravel(c->like, c->channels == 1 ? 0 : e, at);
+    rfx_head_unravel(c->like, c->channels == 1 ? 0 : e % c->like->n, at);
     for (int i = 0; i < c->shape.rank; i++) {
         enum rfx_head_axis kind = c->like->kind[i];
-        if (kind == RFX_HEAD_CELLS) at[i] = level->first;
-        if (kind == RFX_HEAD_CELLS) plane.row_step = c->step[i] * level->w;
+        if (kind == RFX_HEAD_CELLS) at[i] = level->first + e / c->like->n;
+        if (kind == RFX_HEAD_CELLS) plane.row_step = c->step[i] * level->w * level->anchors;
         if (kind == RFX_HEAD_ROWS) plane.row_step = c->step[i];
-        if (kind == RFX_HEAD_CELLS || kind == RFX_HEAD_COLUMNS) plane.column_step = c->step[i];
+        if (kind == RFX_HEAD_CELLS) plane.column_step = c->step[i] * level->anchors;
+        if (kind == RFX_HEAD_COLUMNS) plane.column_step = c->step[i];
         plane.first += at[i] * c->step[i];
     }
     return plane;
@@ -94,7 +98,7 @@ static enum rfx_status look(struct rfx_heads *h, const struct constant *c,
 
 static enum rfx_status look_at(struct rfx_heads *h, const struct constant *c, struct level *level) {
     enum rfx_status status = RFX_OK;
-    for (int64_t e = 0; status == RFX_OK && e < c->channels; e++) {
+    for (int64_t e = 0; status == RFX_OK && e < level->channels; e++) {
         bool down, across;
         status = look(h, c, level, e, &down, &across);
         level->down = level->down || down;
@@ -112,16 +116,16 @@ static enum rfx_status add_constant(struct rfx_heads *h, const struct constant *
                                     const struct level *level, int64_t rows, int64_t cols,
                                     enum which which, float neutral, int index, int *out,
                                     bool *added) {
-    struct rfx_shape shape = {4, {1, c->channels, rows, cols}};
+    struct rfx_shape shape = {4, {1, level->channels, rows, cols}};
     struct rfx_weight weight = {
-        .source = RFX_WEIGHT_OWNED, .shape = shape, .elems = c->channels * rows * cols};
+        .source = RFX_WEIGHT_OWNED, .shape = shape, .elems = level->channels * rows * cols};
     struct rfx_node node = {.op = RFX_OP_CONST_MAP};
     node.attr.constant.shape = shape;
     enum rfx_status status =
         rfx_graph_add_weight(h->graph, &weight, &node.attr.constant.weight, h->err);
     if (status != RFX_OK) return status;
     float *to = rfx_graph_owned_weight(h->graph, node.attr.constant.weight);
-    for (int64_t e = 0; status == RFX_OK && e < c->channels; e++) {
+    for (int64_t e = 0; status == RFX_OK && e < level->channels; e++) {
         bool down = false, across;
         if (which != ALL) status = look(h, c, level, e, &down, &across);
         bool own = which == ALL || (which == DOWN) == down;
@@ -206,9 +210,15 @@ static enum rfx_status join_constant(struct rfx_heads *h, const struct rfx_node 
     c->like = out;
     for (int l = 0; l < out->n_levels && status == RFX_OK && out->known; l++) {
         const struct rfx_tensor map = h->graph->nodes[out->map[l]].out;
-        const struct level level = {.first = first, .h = map.h, .w = map.w};
+        int64_t anchors = out->anchors[l];
+        bool one = c->channels == 1 && (anchors == 1 || !c->cells);
+        const struct level level = {.first = first,
+                                    .h = map.h,
+                                    .w = map.w,
+                                    .anchors = anchors,
+                                    .channels = one ? 1 : anchors * out->n};
         status = join_one_level(h, node, c, level, left, l, out);
-        first += map.h * map.w;
+        first += map.h * map.w * anchors;
     }
     return status;
 }
@@ -225,20 +235,22 @@ static struct constant constant_of(const struct rfx_heads *h, int index,
         int64_t dim = i < more ? 1 : node->out.shape.dims[i - more];
         c.step[i] = dim == 1 ? 0 : strides[i - more];
         if (dim != 1 && like->kind[i] == RFX_HEAD_CHANNELS) c.channels = like->n;
+        c.cells = c.cells || (dim != 1 && like->kind[i] == RFX_HEAD_CELLS);
     }
     c.index = node->attr.constant.weight;
     return c;
 }
 
-/* Applies the operation to two values made of maps, level by level. A value of one channel is
- * broadcast to all channels of the other. */
+/* Applies the operation to two values made of maps, level by level. A value of one channel and one
+ * anchor is broadcast to all channels of the other. */
 static enum rfx_status join_values(struct rfx_heads *h, const struct rfx_node *node,
                                    struct rfx_head_value *out) {
     struct rfx_head_value side[2] = {{.known = false}, {.known = false}};
     enum rfx_status status = RFX_OK;
     for (int k = 0; k < 2 && status == RFX_OK; k++) {
         const struct rfx_head_value *in = &h->values[node->in[k]];
-        struct rfx_shape shape = in->n == 1 ? in->shape : node->out.shape;
+        bool one = in->n == 1 && !rfx_head_has_anchors(in);
+        struct rfx_shape shape = one ? in->shape : node->out.shape;
         status = rfx_head_expand(h, in, &shape, &side[k]);
         if (status == RFX_OK && side[k].known) status = rfx_head_settle(h, &side[k], NULL);
     }

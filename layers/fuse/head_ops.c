@@ -4,18 +4,22 @@
 
 #include <string.h>
 
-/* Makes the value of a map in ONNX order. Maps of one row or column are not supported: their axes
- * of pixels would have length 1. */
+/* Makes the value of a map in ONNX order. Axes of pixels are longer than 1: the pixels of a single
+ * row or column are cells, and a map of one pixel has channels alone. */
 static enum rfx_status read_map(struct rfx_heads *h, int map, struct rfx_head_value *out) {
     const struct rfx_node *node = &h->graph->nodes[map];
     const struct rfx_tensor *t = &node->out;
     struct rfx_head_value like = {
         .n_levels = 1,
         .map = {map},
+        .anchors = {1},
         .kind = {RFX_HEAD_CHANNELS, RFX_HEAD_CHANNELS, RFX_HEAD_ROWS, RFX_HEAD_COLUMNS}};
-    if (!rfx_node_is_local(node) || rfx_node_is_input(node) || rfx_node_is_constant(node) ||
-        t->h < 2 || t->w < 2)
+    if (!rfx_node_is_local(node) || rfx_node_is_input(node) || rfx_node_is_constant(node))
         return RFX_OK;
+    if (t->h < 2) like.kind[3] = RFX_HEAD_CELLS;
+    if (t->w < 2) like.kind[2] = RFX_HEAD_CELLS;
+    if (t->h < 2) like.kind[2] = RFX_HEAD_CHANNELS;
+    if (t->w < 2) like.kind[3] = RFX_HEAD_CHANNELS;
     return rfx_head_make(h, &like, &t->shape, t->c, out);
 }
 
@@ -68,7 +72,7 @@ static enum rfx_status read_activation(struct rfx_heads *h, const struct rfx_nod
     struct rfx_node act = {.op = RFX_OP_ACTIVATION, .act = node->act};
     if (!takes_act(h, &node->act)) return RFX_OK;
     enum rfx_status status = copy(h, &h->values[node->in[0]], out);
-    if (status == RFX_OK && out->known && out->n != h->graph->nodes[out->map[0]].out.c)
+    if (status == RFX_OK && out->known && out->n != rfx_head_step(h, out, 0))
         /* The value has fewer channels than the map, or some twice. */
         status = rfx_head_settle(h, out, NULL);
     return status == RFX_OK && out->known ? on_levels(h, act, "activation", out) : status;
@@ -102,6 +106,33 @@ static enum rfx_status read_softmax(struct rfx_heads *h, const struct rfx_node *
     softmax.attr.softmax.logarithm = node->attr.softmax.logarithm;
     softmax.attr.softmax.group = out->shape.dims[axis];
     return on_levels(h, softmax, "softmax", out);
+}
+
+/* Makes the value of the largest or smallest of all channels, or of its index. These do not depend
+ * on an order of operations, as sums do. */
+static enum rfx_status read_reduce(struct rfx_heads *h, const struct rfx_node *node,
+                                   struct rfx_head_value *out) {
+    const struct rfx_head_value *in = &h->values[node->in[0]];
+    enum rfx_reduce_kind kind = node->attr.reduce.kind;
+    struct rfx_node reduce = {.op = RFX_OP_CHANNEL_REDUCE, .attr.reduce.kind = kind};
+    struct rfx_head_value like = {.known = false};
+    int axis = -1, n = 0;
+    for (int i = 0; i < in->shape.rank; i++) {
+        if (node->attr.reduce.axes[i]) axis = i;
+        n += node->attr.reduce.axes[i];
+    }
+    if (n != 1 || in->kind[axis] != RFX_HEAD_CHANNELS || in->n != in->shape.dims[axis] ||
+        rfx_head_has_anchors(in) ||
+        !(kind == RFX_REDUCE_MAX || kind == RFX_REDUCE_MIN || rfx_reduce_is_arg(kind)))
+        return RFX_OK;
+    enum rfx_status status = copy(h, in, &like);
+    if (status == RFX_OK && like.known) status = rfx_head_settle(h, &like, NULL);
+    if (status == RFX_OK && like.known) status = on_levels(h, reduce, "best", &like);
+    for (int i = axis; !node->attr.reduce.keep_dims && i + 1 < in->shape.rank; i++)
+        like.kind[i] = like.kind[i + 1];
+    if (status == RFX_OK && like.known) status = rfx_head_make(h, &like, &node->out.shape, 1, out);
+    rfx_head_release(h, &like);
+    return status;
 }
 
 /* Replaces the weight by a new one with `times` copies of it, one after the other. */
@@ -140,7 +171,7 @@ static enum rfx_status read_conv(struct rfx_heads *h, const struct rfx_node *nod
     int64_t k = in->shape.dims[1], groups = in->n / k, oc = node->attr.conv.oc;
     struct rfx_head_value taken = {.known = false};
     if (in->kind[1] != RFX_HEAD_CHANNELS || !is_pointwise(node) || !takes_act(h, &node->act) ||
-        groups * k * oc > MOST_REPEATED)
+        groups * k * oc > MOST_REPEATED || rfx_head_has_anchors(in))
         return RFX_OK;
     enum rfx_status status = copy(h, in, &taken);
     if (status == RFX_OK && taken.known) status = settle_along(h, &taken, 1);
@@ -168,15 +199,18 @@ static enum rfx_status join_cells(struct rfx_heads *h, const struct rfx_node *no
     enum rfx_status status = RFX_OK;
     for (int k = 0; k < node->n_in && status == RFX_OK; k++) {
         struct rfx_head_value *in = &h->values[node->in[k]], part = {.known = false};
-        bool fits = in->known && n_levels + in->n_levels <= RFX_HEAD_MAX_LEVELS;
-        for (int i = 0; fits && i < in->shape.rank; i++) fits = in->kind[i] == all.kind[i];
-        if (!fits || in->kind[axis] != RFX_HEAD_CELLS) return RFX_OK;
+        if (!in->known || n_levels + in->n_levels > RFX_HEAD_MAX_LEVELS) return RFX_OK;
         status = copy(h, in, &part);
+        if (status == RFX_OK && part.known) status = rfx_head_as_cells(h, &part, axis);
         if (status == RFX_OK && part.known) status = rfx_head_settle(h, &part, NULL);
-        bool settled = part.known;
-        for (int l = 0; settled && l < in->n_levels; l++) all.map[n_levels++] = part.map[l];
+        bool fits = part.known;
+        for (int i = 0; fits && i < in->shape.rank; i++) fits = part.kind[i] == all.kind[i];
+        for (int l = 0; fits && l < in->n_levels; l++, n_levels++) {
+            all.map[n_levels] = part.map[l];
+            all.anchors[n_levels] = part.anchors[l];
+        }
         rfx_head_release(h, &part);
-        if (!settled) return status;
+        if (!fits) return status;
     }
     all.n_levels = n_levels;
     return status == RFX_OK ? rfx_head_make(h, &all, &node->out.shape, all.n, out) : status;
@@ -190,6 +224,27 @@ static int find_part(const struct rfx_heads *h, const struct rfx_node *node, int
     while (at[axis] >= h->values[node->in[k]].shape.dims[axis])
         at[axis] -= h->values[node->in[k++]].shape.dims[axis];
     return k;
+}
+
+/* Sorts the channels of a level's concatenated maps, `n` for each anchor: those of the first anchor
+ * from all parts come first. */
+static enum rfx_status sort_anchors(struct rfx_heads *h, const struct rfx_head_value *parts,
+                                    int n_parts, int64_t n, int l, struct rfx_head_value *out) {
+    struct rfx_memory *mem = h->graph->mem;
+    struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT};
+    int64_t anchors = out->anchors[l], next = 0;
+    size_t bytes = (size_t)(anchors * n) * sizeof(int64_t);
+    int64_t *list = rfx_memory_alloc(mem, bytes);
+    if (list == NULL) return rfx_memory_fail(mem, "heads", bytes, h->err);
+    for (int64_t a = 0; a < anchors; a++)
+        for (int64_t k = 0, first = 0; k < n_parts; first += anchors * parts[k++].n)
+            for (int64_t e = 0; e < parts[k].n; e++) list[next++] = first + a * parts[k].n + e;
+    select.attr.select.count = anchors * n;
+    select.attr.select.map = list;
+    enum rfx_status status =
+        rfx_head_add(h, &select, &out->map[l], 1, "anchors", l, &out->map[l], &out->known);
+    rfx_memory_release(mem, list);
+    return status;
 }
 
 /* Makes the maps of a concatenation of channels. If all inputs have the same maps, the result has
@@ -216,6 +271,8 @@ static enum rfx_status join_maps(struct rfx_heads *h, const struct rfx_node *nod
         struct rfx_node concat = {.op = RFX_OP_CONCAT};
         for (int k = 0; k < node->n_in; k++) in[k] = parts[k].map[l];
         status = rfx_head_add(h, &concat, in, node->n_in, "concat", l, &out->map[l], &out->known);
+        if (status == RFX_OK && out->known && out->anchors[l] > 1)
+            status = sort_anchors(h, parts, node->n_in, out->n, l, out);
     }
     rfx_memory_release(h->graph->mem, in);
     return status;
@@ -253,7 +310,7 @@ static enum rfx_status read_concat(struct rfx_heads *h, const struct rfx_node *n
                                    struct rfx_head_value *out) {
     const struct rfx_head_value *first = &h->values[node->in[0]];
     if (!first->known) return RFX_OK;
-    if (first->kind[node->attr.concat.axis] != RFX_HEAD_CHANNELS) return join_cells(h, node, out);
+    if (first->kind[node->attr.concat.axis] == RFX_HEAD_CELLS) return join_cells(h, node, out);
     for (int k = 1; k < node->n_in; k++) {
         const struct rfx_head_value *in = &h->values[node->in[k]];
         if (!in->known || !rfx_head_same_pixels(h, first, in)) return RFX_OK;
@@ -281,6 +338,8 @@ enum rfx_status rfx_head_read(struct rfx_heads *h, int i) {
         status = rfx_head_take(h, &h->values[node.in[0]], &node, out);
     else if (node.op == RFX_OP_PLAIN_CONCAT)
         status = read_concat(h, &node, out);
+    else if (node.op == RFX_OP_REDUCE)
+        status = read_reduce(h, &node, out);
     else if (node.op == RFX_OP_PLAIN_SOFTMAX || node.op == RFX_OP_SOFTMAX)
         status = read_softmax(h, &node, out);
     else if (node.op == RFX_OP_ACTIVATION)

@@ -1,12 +1,15 @@
 /* Describes tensors after the last maps of a network by the maps that they are made of. These are
  * maps of one or several levels (of a detector), whose pixels follow each other along one axis.
  *
- * Invariants: 1. All maps of a value have the same number of channels. 2. Element (channel e, pixel
- * p) of a value is channel from[e] of pixel p of its level's map. Here e counts the axes of
- * channels in row-major order, and p counts the pixels of all levels: level by level, row by
- * row. 3. Axes of pixels are longer than 1. Operations that only reorder channels change only
- * `from`. The reordered maps are computed only when another operation needs them (rfx_head_settle).
- */
+ * A pixel is one cell or, on an axis of cells, several cells that follow each other: the anchors of
+ * its level.
+ *
+ * Invariants: 1. All maps of a value have the same number of channels for each anchor. 2. Element
+ * (channel e, anchor a of pixel p) of a value is channel a * rfx_head_step + from[e] of pixel p of
+ * its level's map. Here e counts the axes of channels in row-major order, and p counts the pixels
+ * of all levels: level by level, row by row. 3. Axes of pixels are longer than 1. Operations that
+ * only reorder channels change only `from`. The reordered maps are computed only when another
+ * operation needs them (rfx_head_settle). */
 #ifndef RFX_LAYERS_FUSE_HEAD_VALUE_H
 #define RFX_LAYERS_FUSE_HEAD_VALUE_H
 
@@ -19,7 +22,7 @@ enum rfx_head_axis {
     RFX_HEAD_CHANNELS,
     RFX_HEAD_ROWS,    /* rows of the map, if there is only one */
     RFX_HEAD_COLUMNS, /* columns of the map, if there is only one */
-    RFX_HEAD_CELLS,   /* pixels of all levels' maps */
+    RFX_HEAD_CELLS,   /* cells of all levels' maps */
 };
 
 struct rfx_head_value {
@@ -27,6 +30,7 @@ struct rfx_head_value {
     struct rfx_shape shape; /* shape of the node's tensor; (1, c, h, w) for a map */
     enum rfx_head_axis kind[RFX_MAX_RANK];
     int n_levels, map[RFX_HEAD_MAX_LEVELS]; /* nodes */
+    int64_t anchors[RFX_HEAD_MAX_LEVELS];   /* cells of a pixel of each level */
     int64_t n; /* number of channels: the product of the extents of the channel axes */
     int64_t *from;
 };
@@ -53,12 +57,23 @@ RFX_NODISCARD enum rfx_status rfx_head_make(struct rfx_heads *h, const struct rf
                                             struct rfx_head_value *out);
 void rfx_head_release(struct rfx_heads *h, struct rfx_head_value *value);
 
-/* Reshapes a value. Channels and pixels must stay on separate axes, with one exception: an axis of
- * channels (anchors) in front of all pixels of a single map may be merged with the pixels into an
- * axis of cells. Each of these channels then becomes a level. */
+/* Returns how many channels of a level's map each anchor has. */
+int64_t rfx_head_step(const struct rfx_heads *h, const struct rfx_head_value *value, int level);
+
+/* Whether a pixel of some level is more than one cell. */
+bool rfx_head_has_anchors(const struct rfx_head_value *value);
+
+/* Reshapes a value. Channels and pixels must stay on separate axes, with two exceptions: channels
+ * (anchors) may be merged with all pixels into an axis of cells. In front of the pixels of a single
+ * map, each of these channels becomes a level; behind the pixels, they become anchors. */
 RFX_NODISCARD enum rfx_status rfx_head_reshape(struct rfx_heads *h, const struct rfx_head_value *in,
                                                const struct rfx_shape *shape,
                                                struct rfx_head_value *out);
+
+/* Makes an axis of channels one of cells: the anchors of a value that is a map of one pixel. Sets
+ * value->known to false if the value is another one, and the axis has channels. */
+RFX_NODISCARD enum rfx_status rfx_head_as_cells(struct rfx_heads *h, struct rfx_head_value *value,
+                                                int axis);
 
 /* Permutes the axes: axis i of *out is axis perm[i] of `in`. */
 RFX_NODISCARD enum rfx_status rfx_head_transpose(struct rfx_heads *h,
@@ -66,7 +81,7 @@ RFX_NODISCARD enum rfx_status rfx_head_transpose(struct rfx_heads *h,
                                                  struct rfx_head_value *out);
 
 /* Computes the value that a PLAIN_SLICE or PLAIN_GATHER node selects from `in`. The selection must
- * keep all pixels. */
+ * keep all pixels of the levels of which it keeps any. */
 RFX_NODISCARD enum rfx_status rfx_head_take(struct rfx_heads *h, const struct rfx_head_value *in,
                                             const struct rfx_node *node,
                                             struct rfx_head_value *out);
@@ -91,8 +106,8 @@ RFX_NODISCARD enum rfx_status rfx_head_add(struct rfx_heads *h, struct rfx_node 
                                            const int *in, int n_in, const char *what, int level,
                                            int *out, bool *added);
 
-/* Makes maps whose channel e is channel order[e] (NULL: e) of the value, and changes the value to
- * use these maps. Sets value->known to false if this is impossible. */
+/* Makes maps whose channel e, for each anchor, is channel order[e] (NULL: e) of the value, and
+ * changes the value to use these maps. Sets value->known to false if this is impossible. */
 RFX_NODISCARD enum rfx_status rfx_head_settle(struct rfx_heads *h, struct rfx_head_value *value,
                                               const int64_t *order);
 #endif

@@ -6,10 +6,16 @@
 #include "layers/fuse/head_ops.h"
 
 /* Returns the axis of cells of an output that can be a join of maps, or -1. */
-static int cells_axis(const struct rfx_head_value *value) {
-    if (!value->known || value->shape.rank != 3 || value->shape.dims[0] != 1) return -1;
+static int cells_axis(const struct rfx_heads *h, const struct rfx_head_value *value) {
+    bool rows = false; /* some level has rows and columns */
+    for (int l = 0; value->known && l < value->n_levels; l++) {
+        const struct rfx_tensor *map = &h->graph->nodes[value->map[l]].out;
+        rows = rows || (map->h > 1 && map->w > 1);
+    }
+    if (!rows || value->shape.rank != 3 || value->shape.dims[0] != 1) return -1;
     for (int i = 1; i < 3; i++)
-        if (value->kind[i] == RFX_HEAD_CELLS && value->kind[3 - i] == RFX_HEAD_CHANNELS) return i;
+        if (value->kind[i] == RFX_HEAD_CELLS && value->kind[3 - i] == RFX_HEAD_CHANNELS)
+            return i == 2 && rfx_head_has_anchors(value) ? -1 : i;
     return -1;
 }
 
@@ -40,7 +46,7 @@ static enum rfx_status choose(const struct rfx_heads *h, int *join) {
     bool *needed = rfx_memory_calloc(graph->mem, 2 * n, sizeof *needed);
     if (needed == NULL) return rfx_memory_fail(graph->mem, "heads", 2 * n, h->err);
     for (int k = 0; k < graph->n_outputs; k++) {
-        join[k] = cells_axis(&h->values[graph->outputs[k].node]);
+        join[k] = cells_axis(h, &h->values[graph->outputs[k].node]);
         if (join[k] < 0) mark_needed(graph, graph->outputs[k].node, needed);
     }
     for (int k = 0; k < graph->n_outputs; k++) {
@@ -65,6 +71,7 @@ static enum rfx_status join_output(struct rfx_heads *h, int k, int axis) {
                             .n_in = value->n_levels,
                             .in = value->map};
     join.attr.concat.axis = axis;
+    if (axis == 1) join.attr.concat.channels = value->n;
     h->name = join.name;
     enum rfx_status status = rfx_head_settle(h, value, NULL);
     if (status != RFX_OK || !value->known) return status;

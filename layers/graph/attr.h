@@ -286,7 +286,8 @@ union rfx_attr {
     } int_mean;
     struct {
         int axis;
-    } concat; /* PLAIN_CONCAT */
+        int64_t channels; /* JOIN_MAPS: of a cell; 0: those of its maps */
+    } concat;             /* PLAIN_CONCAT, JOIN_MAPS */
     struct {
         int64_t count;
         int64_t *map;

@@ -450,13 +450,13 @@ int rfx_graph_count_outputs(const struct rfx_graph *graph, int node) {
 struct rfx_spread rfx_join_spread(const struct rfx_graph *graph, const struct rfx_node *join,
                                   int k) {
     const struct rfx_tensor *map = &graph->nodes[join->in[k]].out;
+    bool last = join->attr.concat.axis == 1;
     int64_t first = 0;
     for (int i = 0; i < k; i++) {
         const struct rfx_tensor *t = &graph->nodes[join->in[i]].out;
-        first += t->h * t->w;
+        first += t->h * t->w * (last ? t->c : 1);
     }
-    if (join->attr.concat.axis == 1)
-        return (struct rfx_spread){first * map->c, map->w * map->c, map->c, 1};
+    if (last) return (struct rfx_spread){first, map->w * map->c, map->c, 1};
     return (struct rfx_spread){first, map->w, 1, join->out.shape.dims[2]};
 }
 

@@ -72,7 +72,7 @@ enum rfx_op {
     RFX_OP_TRANSPOSE,
     RFX_OP_PLAIN_CONCAT,
     RFX_OP_JOIN_MAPS,    /* the pixels of several maps one after the other: (1, c, pixels) or (1,
-                            pixels, c) */
+                            pixels * anchors, c) */
     RFX_OP_PLAIN_SLICE,  /* start and step per axis */
     RFX_OP_PLAIN_GATHER, /* along one axis with constant indices */
     RFX_OP_TOP_K, /* positions of the k largest or smallest elements along an axis, in this order */

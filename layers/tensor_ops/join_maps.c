@@ -1,5 +1,6 @@
-/* JOIN_MAPS: joins the pixels of several maps with equal numbers of channels, map by map and row by
- * row, along axis 1 or 2 of a tensor of three dimensions.
+/* JOIN_MAPS: joins the pixels of several maps, map by map and row by row, along axis 1 or 2 of a
+ * tensor of three dimensions. A pixel is one cell; along axis 1, where the channels of a cell are
+ * given, it is as many cells as they go into the channels of its map: the anchors of a detector.
  *
  * Plans compute the maps and leave them where they are (rfx_graph.ends); the receiver of the output
  * knows where their elements belong. `run` defines the result. */
@@ -12,15 +13,16 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
         return rfx_fail(err, RFX_STATUS_MALFORMED, "JoinMaps '%s': has no input", node->name);
     enum rfx_status status = rfx_infer_inputs(graph, node, node->n_in, RFX_LAYOUT_NHWC, err);
     if (status != RFX_OK) return status;
-    int64_t cells = 0, c = rfx_infer_in(graph, node, 0)->c;
+    int64_t cells = 0, own = node->attr.concat.channels, c = own;
     int axis = node->attr.concat.axis;
     if (axis != 1 && axis != 2) return rfx_infer_refuse(node, err, "axis %d is not 1 or 2", axis);
+    if (c < 1) c = rfx_infer_in(graph, node, 0)->c;
     for (int k = 0; k < node->n_in; k++) {
         const struct rfx_tensor *in = rfx_infer_in(graph, node, k);
-        if (in->c != c)
-            return rfx_infer_refuse(node, err, "input %d has %lld channels, input 0 has %lld", k,
+        if (in->c != c && (own < 1 || axis == 2 || in->c % c != 0))
+            return rfx_infer_refuse(node, err, "input %d has %lld channels, a cell has %lld", k,
                                     (long long)in->c, (long long)c);
-        if (!rfx_checked_add_i64(cells, in->h * in->w, &cells))
+        if (!rfx_checked_add_i64(cells, in->elems / c, &cells))
             return rfx_infer_refuse(node, err, "the output's size overflows");
     }
     const struct rfx_shape shape = {3, {1, axis == 1 ? cells : c, axis == 1 ? c : cells}};

@@ -37,12 +37,14 @@ static void steps_of(const struct rfx_box_head *head, int64_t *channel, int64_t 
     *candidate = first ? 1 : head->channels;
 }
 
-/* Whether each pixel of a piece with so many channels has all values of a candidate. */
+/* Whether each pixel of a piece with so many channels has all values of a candidate or, where these
+ * follow each other, of several candidates. */
 static bool has_candidates(const struct rfx_box_head *head, int64_t channels,
                            int64_t channel_step) {
     int64_t channel, candidate;
     steps_of(head, &channel, &candidate);
-    return channels == head->channels && channel_step == channel;
+    bool several = channel == 1 && channels > 0 && channels % head->channels == 0;
+    return (channels == head->channels || several) && channel_step == channel;
 }
 
 /* Whether a piece with so many channels is the whole output. */
@@ -246,6 +248,21 @@ static enum rfx_status take_whole(struct rfx_boxes_file *file, const struct rfx_
     return status;
 }
 
+/* Takes the candidates of a pixel, which has so many channels; `index`: number of the first one. */
+static enum rfx_status take_pixel(struct rfx_boxes_file *file, const struct rfx_view *view,
+                                  int64_t y, int64_t x, int64_t channels, int64_t index,
+                                  struct rfx_error *err) {
+    const unsigned char *pixel = rfx_view_at(view, y, x);
+    int64_t n = file->head.channels;
+    enum rfx_status status = RFX_OK;
+    for (int64_t c = 0; c < channels && status == RFX_OK; c += n) {
+        rfx_type_gather(view->type, pixel + (size_t)c * rfx_type_bytes(view->type), 1, n,
+                        RFX_TYPE_FLOAT32, file->channels);
+        status = take_one(file, file->channels, index++, err);
+    }
+    return status;
+}
+
 enum rfx_status rfx_boxes_file_take(struct rfx_boxes_file *file, const struct rfx_end *end,
                                     struct rfx_rect rect, const struct rfx_view *view,
                                     struct rfx_error *err) {
@@ -254,19 +271,16 @@ enum rfx_status rfx_boxes_file_take(struct rfx_boxes_file *file, const struct rf
     enum rfx_status status = RFX_OK;
     if (end->output == file->prototypes)
         return file->masks != NULL ? rfx_box_masks_take(file->masks, rect, view, err) : RFX_OK;
-    if (!has_candidates(head, end->channels, end->at.channel_step)) {
-        if (is_whole(head, end->channels)) return take_whole(file, view, err);
+    if (is_whole(head, end->channels)) return take_whole(file, view, err);
+    if (!has_candidates(head, end->channels, end->at.channel_step))
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "boxes: a piece of %" PRId64 " channels, where a candidate has %" PRId64,
                         end->channels, head->channels);
-    }
     steps_of(head, &channel, &candidate);
     for (int64_t y = rect.y0; y < rect.y1 && status == RFX_OK; y++)
         for (int64_t x = rect.x0; x < rect.x1 && status == RFX_OK; x++) {
             int64_t at = end->at.first + y * end->at.row_step + x * end->at.column_step;
-            rfx_type_gather(view->type, rfx_view_at(view, y, x), 1, head->channels,
-                            RFX_TYPE_FLOAT32, file->channels);
-            status = take_one(file, file->channels, at / candidate, err);
+            status = take_pixel(file, view, y, x, end->channels, at / candidate, err);
         }
     return status;
 }

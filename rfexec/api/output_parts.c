@@ -62,17 +62,22 @@ static enum rfx_status show_map(const struct rfx_job *job, int k, struct rfx_rec
 static enum rfx_status show_cells(const struct rfx_job *job, const struct rfx_end *end,
                                   struct rfx_rect rect, const struct rfx_view *view,
                                   struct rfx_error *err) {
+    const struct rfx_graph *graph = job->graph;
     bool planes = end->at.channel_step > end->at.column_step;
-    int64_t cols = rfx_rect_cols(rect), cell_step = end->at.column_step;
-    bool follow = end->at.row_step == cols * cell_step && view->row_stride == cols * view->c;
+    int64_t cols = rfx_rect_cols(rect), channels = end->channels, cell_step = 1;
+    bool follow =
+        end->at.row_step == cols * end->at.column_step && view->row_stride == cols * view->c;
+    if (!planes)
+        cell_step = channels = graph->nodes[graph->outputs[end->output].node].out.shape.dims[2];
+    int64_t anchors = end->channels / channels; /* cells of a pixel */
     for (int64_t y = rect.y0, rows; y < rect.y1; y += rows) {
         rows = follow ? rfx_view_rows_end(view, y, rect.y1) - y : 1;
-        int64_t cell = (end->at.first + y * end->at.row_step) / cell_step + rect.x0;
+        int64_t cell = (end->at.first + y * end->at.row_step) / cell_step + rect.x0 * anchors;
         struct rfx_area part = {.channels = 1, .channel_step = 1};
         *(planes ? &part.column : &part.row) = cell;
-        *(planes ? &part.columns : &part.rows) = rows * cols;
-        *(planes ? &part.column_step : &part.row_step) = view->c;
-        *(planes ? &part.rows : &part.columns) = end->channels;
+        *(planes ? &part.columns : &part.rows) = rows * cols * anchors;
+        *(planes ? &part.column_step : &part.row_step) = view->c / anchors;
+        *(planes ? &part.rows : &part.columns) = channels;
         *(planes ? &part.row_step : &part.column_step) = 1;
         for (int64_t r = y; r < y + rows; r++)
             make_nans_one(rfx_view_f32_at(view, r, rect.x0), cols * view->c);

@@ -91,7 +91,8 @@ static inline void rfx_answer_limit(struct rfx_answer_options *options, bool bud
 /* What a detector's head is recognised by, besides the output's shape. */
 struct rfx_answer_cells {
     int64_t image_h, image_w; /* of the network's input, padding included; 0: not known */
-    /* Of the maps that are joined to the output, or of the whole output as one piece. 0: they
+    /* Of the maps that are joined to the output, or of the whole output as one piece. Where pixels
+     * have several cells (channel_step 1), the greatest common divisor of their channels. 0: they
      * differ or are not known. */
     int64_t channels, channel_step; /* as in struct rfx_end */
 };

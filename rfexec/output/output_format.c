@@ -77,15 +77,17 @@ void rfx_output_format_settle(struct rfx_output_format *format) {
 static struct rfx_answer_cells cells_of(const struct rfx_graph *graph, int k) {
     struct rfx_answer_cells cells = {.image_h = rfx_graph_image_extent(graph, 0),
                                      .image_w = rfx_graph_image_extent(graph, 1)};
-    int n = 0;
+    bool differ = false;
     for (int i = 0; i < graph->n_ends; i++) {
         const struct rfx_end *end = &graph->ends[i];
         if (end->output != k) continue;
-        bool same = cells.channels == end->channels && cells.channel_step == end->at.channel_step;
-        cells.channels = n == 0 || same ? end->channels : 0;
+        bool first = cells.channels == 0, last = end->at.channel_step == 1;
+        differ = differ || (!first && cells.channel_step != end->at.channel_step) ||
+                 (!first && !last && cells.channels != end->channels);
+        cells.channels = rfx_gcd_i64(cells.channels, end->channels);
         cells.channel_step = end->at.channel_step;
-        n++;
     }
+    if (differ) cells.channels = 0;
     return cells;
 }
 

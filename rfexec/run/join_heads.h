@@ -8,7 +8,7 @@
  *
  * The values of a candidate follow each other in the order of the table, the candidates in the
  * order of the levels. rfexec/answers/box_head.h says what the values mean. rfx_split_heads makes
- * the joined output of a YuNet a join of maps, so it is computed row by row like other heads. */
+ * the joined output a join of maps, so it is computed row by row like other heads. */
 #ifndef RFX_RFEXEC_RUN_JOIN_HEADS_H
 #define RFX_RFEXEC_RUN_JOIN_HEADS_H
 

@@ -12,6 +12,7 @@
 #include "layers/graph/near_names.h"
 #include "rfexec/late/late_boxes.h"
 #include "rfexec/run/class_map.h"
+#include "rfexec/run/join_cuts.h"
 #include "rfexec/run/join_detector.h"
 #include "rfexec/run/join_heads.h"
 #include "rfexec/run/keep_tensors.h"
@@ -83,6 +84,8 @@ enum rfx_status rfx_model_finish(struct rfx_graph *graph, const struct rfx_load_
             "the model ends in nodes whose sizes depend on data, which take its tensors "
             "as they are: no padding of images and no head file go with it");
     enum rfx_status status = rfx_fit_cut_outputs(graph, &options->fit, err);
+    if (status == RFX_OK && options->join_cuts && graph->late != NULL)
+        status = rfx_graph_join_cuts(graph, err);
     if (status == RFX_OK && options->detector != NULL)
         status = rfx_graph_join_detector(graph, options->detector, options->head_only, err);
     else if (status == RFX_OK && options->join_heads && graph->late != NULL)

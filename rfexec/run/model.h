@@ -26,6 +26,8 @@ struct rfx_load_options {
     /* Nodes whose sizes depend on data, and all behind them, become graph->late; false: a model
      * with such nodes is refused. */
     bool late;
+    bool join_cuts;      /* with late: the cut tensors are joined to one output, without late nodes
+                            (join_cuts.h); nothing of other models */
     size_t memory_bytes; /* budget of the process that loads a model file; 0: none */
 };
 

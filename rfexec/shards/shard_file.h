@@ -19,7 +19,8 @@
  *     "grid"          where the pixels of the georeference lie in the picture: step and corner of
  *                     the first pixel, along columns, then along rows
  *     "about"         for people and for merge --status: "words" of the command, "part" [I, N], the
- *                     file of "states", "image_geo" (georeference of the image)
+ *                     file of "states", "image_geo" (georeference of the image); for merge, where
+ *                     late nodes run: "model" and "image_place" (where the image lies in its file)
  *     "sum"           a checksum of all other members: a JSON file that was changed is refused
  *
  * The JSON file is completed before the .npy file. So a shard whose .npy file exists is complete.

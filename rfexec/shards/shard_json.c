@@ -421,3 +421,30 @@ enum rfx_status rfx_shard_grid_parse(const json_t *json, struct rfx_answer_place
     }
     return RFX_OK;
 }
+
+enum { SOURCE_NUMBERS = 5 };
+
+json_t *rfx_shard_source_json(const struct rfx_geo_source *source, bool as_stored) {
+    return json_pack("[i, I, I, I, I]", as_stored ? 1 : source->orientation, (json_int_t)source->h,
+                     (json_int_t)source->w, (json_int_t)source->y0, (json_int_t)source->x0);
+}
+
+enum rfx_status rfx_shard_source_parse(struct rfx_memory *mem, const json_t *geo,
+                                       const json_t *place, struct rfx_geo_source *out,
+                                       struct rfx_error *err) {
+    int64_t v[SOURCE_NUMBERS];
+    *out = (struct rfx_geo_source){.geo.mem = mem};
+    bool valid = json_array_size(place) == SOURCE_NUMBERS;
+    for (size_t i = 0; i < SOURCE_NUMBERS && valid; i++) {
+        v[i] = json_integer_value(json_array_get(place, i));
+        valid = json_is_integer(json_array_get(place, i)) && v[i] >= 0;
+    }
+    if (!valid || v[0] < 1 || v[0] > 8)
+        return rfx_fail(err, RFX_STATUS_MALFORMED, "its 'image_place' is not valid");
+    out->orientation = (int)v[0];
+    out->h = v[1];
+    out->w = v[2];
+    out->y0 = v[3];
+    out->x0 = v[4];
+    return rfx_shard_geo_parse(mem, geo, &out->geo, err);
+}

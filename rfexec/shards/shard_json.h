@@ -20,6 +20,7 @@
 #include <jansson.h>
 
 #include "layers/core/status.h"
+#include "rfexec/image/geo/geo_tiff.h"
 #include "rfexec/image/geo/georeference.h"
 #include "rfexec/image/row_sums.h"
 #include "rfexec/output/answer_options.h"
@@ -76,6 +77,18 @@ json_t *rfx_shard_geo_json(const struct rfx_georeference *geo);
 RFX_NODISCARD enum rfx_status rfx_shard_geo_parse(struct rfx_memory *mem, const json_t *json,
                                                   struct rfx_georeference *out,
                                                   struct rfx_error *err);
+
+/* Returns a new JSON array of where the pixels of a network's image lie in its file: orientation (1
+ * if as_stored), rows and columns of the file, first row and column that are read. */
+json_t *rfx_shard_source_json(const struct rfx_geo_source *source, bool as_stored);
+
+/* The reverse, with the georeference of the file. The caller releases out->geo. MALFORMED: a number
+ * is missing or out of range. */
+RFX_NODISCARD enum rfx_status rfx_shard_source_parse(struct rfx_memory *mem, const json_t *geo,
+                                                     const json_t *place,
+                                                     struct rfx_geo_source *out,
+                                                     struct rfx_error *err);
+
 /* Returns a new JSON array of where an output's pixels lie in the picture, or NULL where that is
  * not known. */
 json_t *rfx_shard_grid_json(const struct rfx_answer_place *place);

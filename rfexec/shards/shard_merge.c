@@ -129,7 +129,8 @@ void rfx_shards_hash(const struct rfx_shards *shards, char hash[RFX_FINGERPRINT_
 
 struct merge {
     struct rfx_shards *shards;
-    struct rfx_tensor tensor; /* the output */
+    struct rfx_tensor tensor;    /* the output */
+    struct rfx_output_sink sink; /* receives cells */
     struct rfx_output_stream *stream;
     struct rfx_georeference geo; /* of the output */
     bool by_cells;               /* the file takes whole cells (boxes) */
@@ -264,8 +265,7 @@ static enum rfx_status copy_span(struct merge *m, const struct array *array,
         struct rfx_rect row = rfx_rect_make(0, 1, 0, n);
         struct rfx_view view = rfx_view_dense(m->shards->chunk, row, 1);
         status = take(m->shards, array, span.from + i, span.to + i, 1, n, err);
-        if (status == RFX_OK)
-            status = rfx_output_stream_write_end(m->stream, &end, row, &view, err);
+        if (status == RFX_OK) status = m->sink.write(m->sink.user, &end, row, &view, err);
     }
     return status;
 }
@@ -293,7 +293,7 @@ static enum rfx_status put_cells(struct merge *m, const struct array *array, int
     struct rfx_end end = {.channels = c, .at = {first, n, 1, cells->of}};
     if (!cells->last) end.at = (struct rfx_spread){first * c, n * c, c, 1};
     struct rfx_view view = rfx_view_dense(m->band, rfx_rect_make(0, 1, 0, n), c);
-    return rfx_output_stream_write_end(m->stream, &end, view.rect, &view, err);
+    return m->sink.write(m->sink.user, &end, view.rect, &view, err);
 }
 
 /* Copies the cells of a shard with all channels of a cell together. */
@@ -309,7 +309,7 @@ static enum rfx_status copy_cells(struct merge *m, const struct array *array,
     return status;
 }
 
-/* Writes the cells shard by shard. */
+/* Passes on the cells shard by shard. */
 static enum rfx_status merge_cells(struct merge *m, struct rfx_error *err) {
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < m->shards->n && status == RFX_OK; i++) {
@@ -326,6 +326,17 @@ static enum rfx_status merge_cells(struct merge *m, struct rfx_error *err) {
         if (status == RFX_OK) status = tell(m, i + 1, m->shards->n, err);
     }
     return status;
+}
+
+static enum rfx_status write_cells(void *user, const struct rfx_end *end, struct rfx_rect rect,
+                                   const struct rfx_view *view, struct rfx_error *err) {
+    return rfx_output_stream_write_end(user, end, rect, view, err);
+}
+
+enum rfx_status rfx_shards_take(struct rfx_shards *shards, struct rfx_output_sink sink,
+                                rfx_progress_fn *progress, void *user, struct rfx_error *err) {
+    struct merge m = {.shards = shards, .sink = sink, .progress = progress, .user = user};
+    return merge_cells(&m, err);
 }
 
 enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const char *path,
@@ -350,6 +361,7 @@ enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const char *path,
     status = allocate_band(&m, &placed, memory_bytes, err);
     if (status == RFX_OK)
         status = rfx_output_stream_open(shards->mem, path, &placed, &m.tensor, &m.stream, err);
+    m.sink = (struct rfx_output_sink){.write = write_cells, .user = m.stream};
     if (status == RFX_OK) status = are_of_map(shards) ? merge_map(&m, err) : merge_cells(&m, err);
     if (status == RFX_OK) status = rfx_output_stream_commit(m.stream, progress, user, err);
     if (status == RFX_OK) {

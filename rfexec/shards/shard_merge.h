@@ -9,6 +9,7 @@
 
 #include "rfexec/output/fingerprint.h"
 #include "rfexec/output/output_format.h"
+#include "rfexec/output/output_sink.h"
 #include "rfexec/run/session.h"
 #include "rfexec/shards/shard_file.h"
 
@@ -47,6 +48,14 @@ RFX_NODISCARD enum rfx_status rfx_shards_merge(struct rfx_shards *shards, const 
                                                const struct rfx_output_format *format,
                                                size_t memory_bytes, rfx_progress_fn *progress,
                                                void *user, struct rfx_error *err);
+
+/* Passes the elements of an output of cells to `sink`, shard by shard, instead of writing a file.
+ * Each piece is a row of elements that follow each other in the output: a map of one channel. Other
+ * arguments and statuses: as rfx_shards_merge, which adds those of the file. */
+RFX_NODISCARD enum rfx_status rfx_shards_take(struct rfx_shards *shards,
+                                              struct rfx_output_sink sink,
+                                              rfx_progress_fn *progress, void *user,
+                                              struct rfx_error *err);
 
 /* Called after merging. Writes the fingerprint of the output to `hash`. */
 void rfx_shards_hash(const struct rfx_shards *shards, char hash[RFX_FINGERPRINT_CHARS]);

@@ -13,10 +13,8 @@
 #include "layers/graph/op.h"
 #include "layers/graph/reduction.h"
 #include "rfexec/output/output_file.h"
-#include "rfexec/run/model.h"
-#include "rfexec/shards/shard_head.h"
-#include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_json.h"
+#include "rfexec/shards/shard_network.h"
 
 #define STATES_FORMAT "rfexec states"
 #define STATES_VERSION 2
@@ -419,63 +417,14 @@ enum rfx_status rfx_shard_states_finish(const struct rfx_shard_states *states,
     return status;
 }
 
-/* Returns member i of the list "image": channels, rows, columns. */
-static int64_t size_at(const json_t *run, size_t i) {
-    return json_integer_value(json_array_get(json_object_get(run, "image"), i));
-}
-
-/* Writes the path of the model file to found[size]: `model` itself, or the file of the same name in
- * the folder of `path`. */
-static enum rfx_status find_model(const char *model, const char *path, char *found, size_t size,
-                                  struct rfx_error *err) {
-    const char *folder_end = strrchr(path, '/'), *base = strrchr(model, '/');
-    int folder = folder_end == NULL ? 0 : (int)(folder_end - path) + 1;
-    int n = snprintf(found, size, "%s", model);
-    if (n > 0 && (size_t)n < size && (rfx_builtin_exists(model) || access(model, F_OK) == 0))
-        return RFX_OK;
-    n = snprintf(found, size, "%.*s%s", folder, path, base == NULL ? model : base + 1);
-    if (n > 0 && (size_t)n < size && access(found, F_OK) == 0) return RFX_OK;
-    return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    "states '%.120s' are of model '%.120s', which is not there, nor beside them "
-                    "as '%.120s'",
-                    path, model, found);
-}
-
-/* Checks that the network takes images of the size that the shards had. */
-static enum rfx_status check_size(const struct rfx_graph *graph, const json_t *run,
-                                  const char *path, struct rfx_error *err) {
-    const struct rfx_tensor *in = &graph->nodes[graph->input].out;
-    if (in->c == size_at(run, 0) && in->h == size_at(run, 1) && in->w == size_at(run, 2))
-        return RFX_OK;
-    return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    "states '%.200s' are of an image of %lld x %lld x %lld, the network's is of "
-                    "%lld x %lld x %lld",
-                    path, (long long)size_at(run, 0), (long long)size_at(run, 1),
-                    (long long)size_at(run, 2), (long long)in->c, (long long)in->h,
-                    (long long)in->w);
-}
-
-/* Checks that the loaded model has the hash `wanted`. */
-static enum rfx_status check_hash(struct rfx_memory *mem, const struct rfx_graph *graph,
-                                  const char *model, const char *wanted, const char *path,
-                                  struct rfx_error *err) {
-    char hash[RFX_FINGERPRINT_CHARS];
-    enum rfx_status status = rfx_shard_hash_model(mem, graph, model, hash, err);
-    if (status != RFX_OK || strcmp(hash, wanted) == 0) return status;
-    return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    "states '%.120s' are not of model '%.120s': its hash is %s, not %.40s", path,
-                    model, hash, wanted);
-}
-
 /* Sets *k to the number of the output `name`. */
 static enum rfx_status find_output(const struct rfx_graph *graph, const char *name,
-                                   const char *model, const char *path, int *k,
-                                   struct rfx_error *err) {
+                                   const char *path, int *k, struct rfx_error *err) {
     for (*k = 0; *k < graph->n_outputs; ++*k)
         if (strcmp(graph->outputs[*k].name, name) == 0) return RFX_OK;
     return rfx_fail(err, RFX_STATUS_MALFORMED,
-                    "states '%.120s' are of output '%.100s', which '%.120s' does not have", path,
-                    name, model);
+                    "states '%.120s' are of output '%.100s', which their model does not have", path,
+                    name);
 }
 
 enum rfx_status rfx_shard_states_load_network(struct rfx_memory *mem,
@@ -483,23 +432,11 @@ enum rfx_status rfx_shard_states_load_network(struct rfx_memory *mem,
                                               const char *path, size_t memory_bytes,
                                               struct rfx_graph **out, int *k,
                                               struct rfx_error *err) {
-    const char *named = json_string_value(json_object_get(states->about, "model"));
-    const char *wanted = json_string_value(json_object_get(states->run, "model"));
-    char model[RFX_SHARD_PATH_CHARS];
+    const struct rfx_shard_network of = {"states", path, states->run, states->about, memory_bytes};
     struct rfx_graph *graph;
-    struct rfx_detector detector;
-    struct rfx_load_options load = {.memory_bytes = memory_bytes};
-    if (named == NULL || wanted == NULL || !rfx_shard_identity_load_options(states->run, &load))
-        return rfx_fail(err, RFX_STATUS_MALFORMED, "%.300s.json does not say what network it is of",
-                        path);
-    enum rfx_status status = rfx_shard_head_load(states->run, &detector, &load, err);
-    if (status != RFX_OK) return rfx_fail_within(err, status, "%.200s.json", path);
-    status = find_model(named, path, model, sizeof model, err);
-    if (status == RFX_OK) status = rfx_model_load(mem, model, &load, &graph, err);
+    enum rfx_status status = rfx_shard_network_load(mem, &of, &graph, err);
     if (status != RFX_OK) return status;
-    status = check_hash(mem, graph, model, wanted, path, err);
-    if (status == RFX_OK) status = check_size(graph, states->run, path, err);
-    if (status == RFX_OK) status = find_output(graph, states->output, model, path, k, err);
+    status = find_output(graph, states->output, path, k, err);
     if (status == RFX_OK)
         *out = graph;
     else

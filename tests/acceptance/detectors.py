@@ -172,8 +172,9 @@ def merge(program, work, end, *asked):
     return None if code == 0 else f"merge: exit {code}: {words[:300]}"
 
 
-def boxes_of_parts(program, model, image, count, merged, work, head, asked):
-    """Runs all parts, after the rounds of states that they need, and merges them."""
+def results_of_parts(program, model, image, count, merged, work, head=()):
+    """Runs all parts, after the rounds of states that they need, and merges them to each of the files `merged`, with
+    its options."""
     code, out, words = call(program, "plan", model, image, "--parts", count, "--json", *head)
     if code != 0:
         return f"plan --parts {count}: exit {code}: {words[:300]}"
@@ -186,7 +187,8 @@ def boxes_of_parts(program, model, image, count, merged, work, head, asked):
             if code != 0:
                 return f"part {index} of {count}: exit {code}: {words[:300]}"
         last = end == ".npy"
-        wrong = merge(program, work, end, "-o", merged if last else work / f"round{done}", *(asked if last else ()))
+        for path, *asked in merged if last else [(work / f"round{done}",)]:
+            wrong = wrong or merge(program, work, end, "-o", path, *asked)
         states = ("--states", work / f"round{done}")
         for file in work.glob("part*"):
             file.unlink()
@@ -200,7 +202,7 @@ def same_parts(program, model, image, name, first, work, head=(), asked=()):
     good, merged = True, work / "merged.json"
     for count in (1, 2, 3, 5):
         merged.unlink(missing_ok=True)
-        wrong = boxes_of_parts(program, model, image, count, merged, work, head, (*head, *asked))
+        wrong = results_of_parts(program, model, image, count, [(merged, *head, *asked)], work, head)
         if not wrong and merged.read_bytes() != first.read_bytes():
             wrong = f"{count} parts: another file of boxes"
         good = (not wrong or say(False, name, wrong)) and good
@@ -331,8 +333,6 @@ def compare_faces(program, model, head, score, image, size, work):
     worst = float(np.abs(output - whole).max() / np.abs(whole).max())
     good = say(worst <= TOLERANCE, name, f"largest error {worst:.1e} beside ONNX Runtime") and good
     good = same_plans(program, model, image, name, first, other, (*PLANS[1:], "--memory 40MiB"), *asked) and good
-    if head == "rfb":  # its outputs are no maps
-        return good
     return same_parts(program, model, image, name, first, work, ("--head", head), asked) and good
 
 

@@ -13,7 +13,8 @@ there are boxes of all sizes and scores. For each network and size, which the fi
 2. end to end, each of rfexec's boxes is one of ONNX Runtime's on the same file and the other way round, within
    0.5 pixels and 1e-3 of a score, but for 2 in 100, which stand at a threshold;
 3. `--boxes` has the rows of the outputs above --score;
-4. all files have the same bytes untiled, in bands, in tiles, with the least budget, and with 1 to 3 threads.
+4. all files have the same bytes untiled, in bands, in tiles, with the least budget, with 1 to 3 threads, and when 1,
+   2, 3 and 5 parts are merged (yolo11n has no parts: its attention is computed with whole tensors).
 
 Needs torch, torchvision, onnx, onnxruntime and ultralytics (tests/acceptance/detectors.txt). Where one is
 missing it says so, and nothing is compared. The exit code is 1 when anything was missed; every miss is printed.
@@ -224,6 +225,22 @@ def check_plans(name, program, model, image, work, asked):
                                                               f"{least / 2**20:.1f} MiB")
 
 
+def check_parts(name, program, model, image, work):
+    if name.startswith("yolo11n"):
+        code, _, words = detectors.call(program, "run", model, image, "--part", "1/2", "-o", work / "no.npy")
+        return detectors.say(code == 3 and "has no parts" in words, name, "parts are refused, as a node sees all of a map")
+    wrong = []
+    merged = [(work / "merged.npy",), (work / "merged.json", "--score", SCORE)]
+    files = {path: work / path.name.replace("out", "merged") for path in work.glob("out*") if "detections" not in path.name}
+    for count in (1, 2, 3, 5):
+        for path in files.values():
+            path.unlink(missing_ok=True)
+        words = detectors.results_of_parts(program, model, image, count, merged, work)
+        if words or any(path.read_bytes() != other.read_bytes() for path, other in files.items()):
+            wrong.append(f"{count} parts: {words or 'other files'}")
+    return detectors.say(not wrong, name, "; ".join(wrong) or f"the same {len(files)} files of 1, 2, 3 and 5 parts")
+
+
 def compare(program, model, shape, work):
     import numpy as np
     from drawn_networks import drawn_image
@@ -247,6 +264,7 @@ def compare(program, model, shape, work):
     right = check_late(name, model, image, cuts, ours)
     right &= check_whole(name, model, image, ours)
     right &= check_boxes(name, work / "out.json", ours)
+    right &= check_parts(name, program, model, image, work)
     return right & check_plans(name, program, model, image, work, asked)
 
 

@@ -15,6 +15,7 @@
 
 #include "cli_program.h"
 #include "tests/support/makers/late_maker.h"
+#include "tests/support/run/network_run.h"
 
 #define RUN "run some.onnx synthetic:32x48 "
 enum { H = 32, W = 48, CELLS = H / LATE_MAKER_STRIDE * (W / LATE_MAKER_STRIDE) };
@@ -185,6 +186,90 @@ static void test_files_are_the_same_for_every_plan(void **state) {
     expect(0, "verify some.onnx synthetic:32x48 --tiles 2x2");
 }
 
+/* Makes all of n parts of a model and writes their names, each behind a space. */
+static void make_parts(const char *model, int n, char names[200]) {
+    char command[200];
+    int used = 0;
+    for (int k = 1; k <= n; k++) {
+        (void)snprintf(command, sizeof command,
+                       "run %s.onnx synthetic:32x48 --part %d/%d -o %s%dof%d.npy", model, k, n,
+                       model, k, n);
+        expect(0, command);
+        used += snprintf(names + used, 200 - (size_t)used, " %s%dof%d.npy", model, k, n);
+    }
+}
+
+static void test_parts_give_the_same_files(void **state) {
+    char names[200], command[400];
+    (void)state;
+    for (int n = 1; n <= 5; n++) {
+        make_parts("some", n, names);
+        assert_int_equal(system("rm -f merged.*"), 0);
+        (void)snprintf(command, sizeof command, "merge%s -o merged.json --score 0 --memory 64MiB",
+                       names);
+        expect(0, command);
+        assert_same_files("some.json", "merged.json");
+        (void)snprintf(command, sizeof command, "merge%s -o merged.npy", names);
+        expect(0, command);
+        assert_same_files("some.boxes.npy", "merged.boxes.npy");
+        assert_same_files("some.scores.npy", "merged.scores.npy");
+        assert_same_files("some.labels.npy", "merged.labels.npy");
+        assert_int_equal(access("merged.detections.npy", F_OK), -1);
+    }
+    make_parts("none", 2, names);
+    expect(0, "run none.onnx synthetic:32x48 --boxes none.json");
+    expect(0, "merge none1of2.npy none2of2.npy -o merged.json --json");
+    json_t *run = document("merge");
+    assert_int_equal(json_array_size(json_object_get(run, "outputs")), 4);
+    assert_int_equal(integer_at(run, "boxes.count"), 0);
+    json_decref(run);
+    assert_same_files("none.json", "merged.json");
+    expect(0, "plan some.onnx synthetic:32x48 --parts 3");
+}
+
+/* Boxes are placed in the picture as those of a single run: here in a rectangle of a larger one. */
+static void test_parts_know_the_place_in_the_picture(void **state) {
+    enum { ROWS = 40, COLUMNS = 60 };
+    static float image[3 * ROWS * COLUMNS];
+    (void)state;
+    for (int i = 0; i < 3 * ROWS * COLUMNS; i++) image[i] = (float)(i * 37 % 101) / 50.0F - 1.0F;
+    network_write_npy("large.npy", image, 3, ROWS, COLUMNS);
+#define LARGE "run some.onnx large.npy --region 5,7,37,55 "
+    expect(0, LARGE "--boxes single.geojson");
+    expect(0, LARGE "--part 1/2 -o large1.npy");
+    expect(0, LARGE "--part 2/2 -o large2.npy");
+    expect(0, "merge large2.npy large1.npy -o merged.geojson");
+    assert_same_files("single.geojson", "merged.geojson");
+}
+
+static void test_merging_that_cannot_be_is_refused(void **state) {
+    static const char *const parts = "some1of2.npy some2of2.npy";
+    char names[200], command[400];
+    static const struct {
+        int code;
+        const char *options, *words;
+    } cases[] = {{2, "-o no.tif", "-o writes them as .npy only"},
+                 {2, "-o no.json --head yolov8", "yolov8"},
+                 {4, "-o no.json --memory 9MiB", "cut tensors 2304, late nodes and files"},
+                 {4, "-o no.json --answer-memory 3000", "3000 are allowed"},
+                 {5, "-o no/such/folder.json", "folder"}};
+    (void)state;
+    make_parts("some", 2, names);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        (void)snprintf(command, sizeof command, "merge %s %s", parts, cases[i].options);
+        expect_says(cases[i].code, command, cases[i].words);
+    }
+    expect_says(3, "merge some1of2.npy -o no.json", "288 of 576 cells");
+    expect_says(2, RUN "--part-rect 0,0,2,1 -o no.npy", "has no rectangles");
+    expect(0, "run all.onnx synthetic:32x48 --part 1/1 -o all1of1.npy");
+    (void)rename("all.onnx", "kept.onnx");
+    expect_says(3, "merge all1of1.npy -o no.json", "which is not there");
+    late_maker_save("all.onnx", H, W, 0.25F);
+    expect_says(3, "merge all1of1.npy -o no.json", "are not of model 'all.onnx'");
+    (void)rename("kept.onnx", "all.onnx");
+    assert_int_equal(access("no.json", F_OK), -1);
+}
+
 static void test_plan_and_check_know_late_nodes(void **state) {
     (void)state;
     expect(0, "plan some.onnx --boxes x.json --memory 32MiB");
@@ -232,7 +317,6 @@ static void test_what_cannot_be_is_refused(void **state) {
     expect_says(3, RUN "--boxes x.json --boxes-of scores", "three dimensions");
     expect_says(2, RUN "--boxes x.json --head yolov8", "yolov8");
     expect_says(5, RUN "--boxes no/such/folder.json", "folder");
-    expect_says(3, RUN "--part 1/2 -o x.npy", "only run, plan, verify and check of one image");
     expect_says(3, "run some.onnx synthetic:30x46 --pad-to 16", "no padding of images");
     write_file("list.txt", "synthetic:32x48\n");
     expect(3, "run some.onnx --list list.txt --out-dir out");
@@ -246,6 +330,9 @@ int main(void) {
         cmocka_unit_test(test_boxes_are_those_of_a_plain_suppression),
         cmocka_unit_test(test_outputs_are_written_with_their_sizes),
         cmocka_unit_test(test_files_are_the_same_for_every_plan),
+        cmocka_unit_test(test_parts_give_the_same_files),
+        cmocka_unit_test(test_parts_know_the_place_in_the_picture),
+        cmocka_unit_test(test_merging_that_cannot_be_is_refused),
         cmocka_unit_test(test_plan_and_check_know_late_nodes),
         cmocka_unit_test(test_memory_is_limited),
         cmocka_unit_test(test_what_cannot_be_is_refused),

@@ -197,6 +197,7 @@ int rfx_cli_load(struct rfx_memory *mem, const char *model,
                                     .detector = options->detector,
                                     .head_only = options->head_only,
                                     .late = options->late,
+                                    .join_cuts = options->join_cuts,
                                     .memory_bytes = memory_bytes};
     if (options->tensors != NULL) {
         load.keep = options->tensors;

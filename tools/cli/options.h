@@ -165,7 +165,8 @@ struct rfx_cli_model_options {
     bool join_heads;                     /* as in rfx_load_options; set for --boxes */
     const struct rfx_detector *detector; /* of --head FILE, as in rfx_load_options */
     bool head_only;
-    bool late; /* as in rfx_load_options; set by commands that know late nodes */
+    bool late;      /* as in rfx_load_options; set by commands that know late nodes */
+    bool join_cuts; /* the same; set by commands that make parts */
 };
 
 /* How a network is run. */

@@ -6,6 +6,7 @@
 #include "rfexec/output/output_stream.h"
 #include "rfexec/shards/shard_head.h"
 #include "rfexec/shards/shard_merge.h"
+#include "rfexec/shards/shard_network.h"
 #include "rfexec/shards/shard_rounds.h"
 #include "tools/cli/answers.h"
 #include "tools/cli/command.h"
@@ -71,6 +72,11 @@ static int merge_shards(const struct rfx_merge_options *options, struct rfx_memo
     struct rfx_error err = {{0}};
     enum rfx_status status =
         rfx_shards_read(mem, options->words.args, options->words.n_args, &shards, &err);
+    if (status == RFX_OK && rfx_shard_has_late_nodes(shards.files[0].run)) {
+        int code = rfx_merge_late(options, &shards);
+        rfx_shards_release(&shards);
+        return code;
+    }
     if (status == RFX_OK) {
         stored = shards.files[0].stored;
         status = rfx_shard_head_declare(mem, &shards.files[0], options->output.answer.head,
@@ -122,6 +128,11 @@ static enum rfx_status make_output(struct rest *r, struct rfx_error *err) {
     struct rfx_output_format format;
     struct rfx_run_report report;
     if (stored.reshaped) stored.shape = rfx_output_shape(graph, r->sum.k);
+    if (rfx_shard_has_late_nodes(r->sum.made.states.run))
+        return rfx_fail(
+            err, RFX_STATUS_UNSUPPORTED,
+            "the model's outputs depend on the whole image before its last nodes, whose "
+            "sizes depend on data: it cannot be merged of states");
     enum rfx_status status =
         find_format(r->options, out, &stored, (struct rfx_answer_cells){0}, &format, err);
     if (status == RFX_OK && format.kind != &rfx_output_npy)
@@ -277,6 +288,10 @@ const struct rfx_cli_command rfx_cmd_merge = {
         "gap or overlap and must not have changed since they were made. FILE is written in bands\n"
         "of rows inside the budget, as -o of run would write it; the hash is that of a single\n"
         "run. The exit code is 3 when parts are missing, doubled, changed or of other runs.\n"
+        "Parts of a network that ends in nodes whose sizes depend on data, such as\n"
+        "NonMaxSuppression, are of the tensors before these nodes: merge loads the model from\n"
+        "where it was, or from the folder of the parts, and runs these nodes. FILE is a .npy file\n"
+        "for each output, or a file of boxes.\n"
         "--status reads all bytes of the parts in a folder, such as OUT.parts of run_parts.sh,\n"
         "and says which are there, missing, damaged or in the way, and the commands that make the\n"
         "missing ones. The exit code is 0 when all parts are there, else 3.\n",

@@ -154,7 +154,6 @@ static int look_around(struct rfx_cli_job *job, const struct rfx_cli_run_options
 
 static int run(void *values) {
     const struct rfx_cli_run_options *options = values;
-    if (options->part.parts != 0) return rfx_plan_shards(options);
     struct rfx_cli_job job;
     struct rfx_plan_survey *survey = NULL;
     bool checked = options->plan.check || options->plan.plan_file != NULL;
@@ -162,6 +161,11 @@ static int run(void *values) {
     struct rfx_cli_run_options planned = *options;
     planned.output.file = rfx_run_request_output(options);
     planned.model.late = true;
+    planned.model.join_cuts = options->part.parts != 0;
+    if (planned.model.join_cuts) {
+        planned.output.file = options->output.file;
+        return rfx_plan_shards(&planned);
+    }
     rfx_cli_answers_settle(&planned.output);
     int code =
         rfx_cli_job_open(&job, &planned, options->words.n_args > 1 ? options->words.args[1] : NULL);

@@ -173,10 +173,11 @@ static int run_once(struct rfx_cli_run_options *options) {
 static int run(void *values) {
     struct rfx_cli_run_options *options = values;
     const struct rfx_cli_part_options *part = &options->part;
+    bool parted = (part->part != NULL || part->part_rect != NULL) && part->mask == NULL;
     bool listed = options->list.list != NULL;
     int n = options->words.n_args;
-    if ((part->part != NULL || part->part_rect != NULL) && part->mask == NULL)
-        return rfx_run_shard(options);
+    options->model.late = options->model.join_cuts = parted;
+    if (parted) return rfx_run_shard(options);
     if (part->mask != NULL && n == 2) return rfx_run_masked(options);
     if (n != (listed ? 1 : 2)) {
         rfx_cli_message("run needs %s, %d given; 'rfexec help run' explains",

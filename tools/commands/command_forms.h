@@ -4,6 +4,7 @@
 #define RFX_TOOLS_COMMANDS_COMMAND_FORMS_H
 
 #include "layers/core/memory.h"
+#include "rfexec/shards/shard_merge.h"
 #include "tools/cli/options.h"
 
 /* Options of rfexec merge. */
@@ -32,6 +33,10 @@ int rfx_run_batch(const struct rfx_cli_run_options *options);
 
 /* plan --parts: plans each shard as run --part would, and prints a table or JSON. */
 int rfx_plan_shards(const struct rfx_cli_run_options *options);
+
+/* merge of shards of cut tensors (rfexec/run/join_cuts.h): runs the late nodes of the network on
+ * them, and writes what a run of the whole image writes. */
+int rfx_merge_late(const struct rfx_merge_options *options, struct rfx_shards *shards);
 
 /* merge --status DIR: reports which shards exist in the folder, and which commands compute the
  * missing ones. DONE: all shards that the last merge needs exist. REFUSED: a shard is missing or

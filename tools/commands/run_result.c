@@ -72,19 +72,31 @@ static void print_found(const struct rfx_output_stream *stream, const struct rfx
     rfx_cli_answers_notice(found);
 }
 
-static int print_json(const struct rfx_run_result *run) {
-    const struct rfx_cli_run_options *options = run->options;
-    json_t *document = rfx_report_document("run", options->words.shown[0]);
-    rfx_report_conv(document, run->graph);
+json_t *rfx_run_outputs_json(const struct rfx_cli_outputs *of) {
     json_t *outputs = json_array();
-    for (int k = 0; k < run->outputs->count; ++k) {
-        const struct rfx_cli_output *output = &run->outputs->items[k];
+    for (int k = 0; k < of->count; ++k) {
+        const struct rfx_cli_output *output = &of->items[k];
         json_t *item = json_pack("{s:s, s:o, s:s, s:s}", "name", output->name, "shape",
                                  rfx_report_shape(&output->shape), "type",
                                  rfx_type_name(output->type), "hash", output->hash);
         add_found(item, output->stream, &output->found);
         (void)json_array_append_new(outputs, item);
     }
+    return outputs;
+}
+
+void rfx_run_answers_add(json_t *document, const struct rfx_cli_outputs *outputs) {
+    for (int i = 0; i < RFX_CLI_ANSWERS; ++i) {
+        const struct rfx_cli_answer *item = &outputs->answers.items[i];
+        add_found(document, item->stream, &item->found);
+    }
+}
+
+static int print_json(const struct rfx_run_result *run) {
+    const struct rfx_cli_run_options *options = run->options;
+    json_t *document = rfx_report_document("run", options->words.shown[0]);
+    rfx_report_conv(document, run->graph);
+    json_t *outputs = rfx_run_outputs_json(run->outputs);
     (void)json_object_set_new(document, "input", json_string(options->words.shown[1]));
     if (run->outputs->images > 1)
         (void)json_object_set_new(document, "images", json_integer(run->outputs->images));
@@ -93,10 +105,7 @@ static int print_json(const struct rfx_run_result *run) {
     if (run->ranks != NULL) (void)json_object_set_new(document, "ranks", ranks_json(run));
     (void)json_object_set(document, "output", json_array_get(outputs, 0));
     (void)json_object_set_new(document, "outputs", outputs);
-    for (int i = 0; i < RFX_CLI_ANSWERS; ++i) {
-        const struct rfx_cli_answer *item = &run->outputs->answers.items[i];
-        add_found(document, item->stream, &item->found);
-    }
+    rfx_run_answers_add(document, run->outputs);
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);
@@ -148,8 +157,23 @@ static void print_ranks(const struct rfx_run_result *run) {
         rfx_human_bytes(ranks->peak_rss_bytes, peak));
 }
 
+void rfx_run_outputs_print(const struct rfx_cli_outputs *outputs) {
+    char shape[96];
+    for (int k = 0; k < outputs->count; ++k) {
+        const struct rfx_cli_output *output = &outputs->items[k];
+        bool floats = output->type == RFX_TYPE_FLOAT32;
+        printf("output     %s %s%s%s, hash %s\n", output->name,
+               rfx_human_shape(&output->shape, shape), floats ? "" : " ",
+               floats ? "" : rfx_type_name(output->type), output->hash);
+    }
+    for (int k = 0; k < outputs->count; ++k)
+        print_found(outputs->items[k].stream, &outputs->items[k].found);
+    for (int i = 0; i < RFX_CLI_ANSWERS; ++i)
+        print_found(outputs->answers.items[i].stream, &outputs->answers.items[i].found);
+}
+
 static int print_text(const struct rfx_run_result *run) {
-    char a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS], shape[96];
+    char a[RFX_HUMAN_CHARS], b[RFX_HUMAN_CHARS];
     rfx_report_plan_text(run->plan);
     printf("measured   %s peak RSS, %s of activations, %.3f s\n",
            rfx_human_bytes(rfx_peak_rss_bytes(), a),
@@ -160,17 +184,7 @@ static int print_text(const struct rfx_run_result *run) {
     }
     if (run->outputs->images > 1)
         printf("images     %lld, one after the other\n", (long long)run->outputs->images);
-    for (int k = 0; k < run->outputs->count; ++k) {
-        const struct rfx_cli_output *output = &run->outputs->items[k];
-        bool floats = output->type == RFX_TYPE_FLOAT32;
-        printf("output     %s %s%s%s, hash %s\n", output->name,
-               rfx_human_shape(&output->shape, shape), floats ? "" : " ",
-               floats ? "" : rfx_type_name(output->type), output->hash);
-    }
-    for (int k = 0; k < run->outputs->count; ++k)
-        print_found(run->outputs->items[k].stream, &run->outputs->items[k].found);
-    for (int i = 0; i < RFX_CLI_ANSWERS; ++i)
-        print_found(run->outputs->answers.items[i].stream, &run->outputs->answers.items[i].found);
+    rfx_run_outputs_print(run->outputs);
     if (run->overlay != NULL) {
         char text[RFX_OVERLAY_TEXT];
         rfx_overlay_describe(run->overlay, text);

@@ -33,6 +33,15 @@ struct rfx_run_result {
     const struct rfx_run_ranks *ranks; /* NULL: one process; else plan and report are rank 0's */
 };
 
+/* Print all outputs and what is found in them. */
+void rfx_run_outputs_print(const struct rfx_cli_outputs *outputs);
+
+/* Returns a new JSON array of all outputs. */
+json_t *rfx_run_outputs_json(const struct rfx_cli_outputs *outputs);
+
+/* Adds what is found in the outputs, such as "boxes", to a document. */
+void rfx_run_answers_add(json_t *document, const struct rfx_cli_outputs *outputs);
+
 /* Prints the result. Returns an exit code. */
 RFX_NODISCARD int rfx_run_result_print(const struct rfx_run_result *result);
 #endif

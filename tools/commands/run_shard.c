@@ -11,6 +11,7 @@
 #include "rfexec/output/georeferenced.h"
 #include "rfexec/shards/shard_identity.h"
 #include "rfexec/shards/shard_json.h"
+#include "rfexec/shards/shard_network.h"
 #include "tools/cli/outputs.h"
 #include "tools/cli/report.h"
 #include "tools/cli/run_once.h"
@@ -433,6 +434,10 @@ static json_t *about_json(const struct shard_run *run) {
     json_t *geo =
         rfx_shard_geo_json(&run->job.geo.geo); /* the image's georeference identifies it */
     if (geo != NULL && about != NULL) (void)json_object_set_new(about, "image_geo", geo);
+    if (rfx_shard_has_late_nodes(run->shard.run))
+        (void)json_object_update_new(
+            about, json_pack("{s:o}", "image_place",
+                             rfx_shard_source_json(&run->job.geo, run->options->input.no_orient)));
     add_command(about, run->options);
     return about;
 }

@@ -800,7 +800,8 @@ static void export_join_maps(struct exporter *x, const struct rfx_node *node, co
     }
     for (int i = 0; i < node->n_in; i++) {
         const struct rfx_tensor *t = &x->graph->nodes[node->in[i]].out;
-        int64_t cells = t->h * t->w, dims[3] = {1, last ? cells : t->c, last ? t->c : cells};
+        int64_t c = last ? node->out.shape.dims[2] : t->c, cells = t->elems / c;
+        int64_t dims[3] = {1, last ? cells : c, last ? c : cells};
         const char *in = input(x, node, i);
         const char *turned = rfx_onnx_text(&x->writer, "%s#turned%d", node->name, i);
         const char *name = rfx_onnx_text(&x->writer, "%s#flat%d", node->name, i);

@@ -357,14 +357,19 @@ int rfx_onnx_concat(struct rfx_onnx_import *ctx) {
     bool any_map = false, all_fit = true;
     int axis = rfx_onnx_axis_attr(ctx, 1, rfx_onnx_shape(ctx, rfx_onnx_need(ctx, 0))->rank);
     int *in = rfx_onnx_alloc(ctx, ctx->node->n_in, sizeof *in), n = 0;
+    struct rfx_onnx_operand only = {.node = -1};
     for (size_t k = 0; k < ctx->node->n_in; k++) {
         struct rfx_onnx_operand x = rfx_onnx_need(ctx, k);
         if (is_empty(x)) continue;
+        only = x;
+        n++;
         const struct rfx_shape *shape = rfx_onnx_shape(ctx, x);
         all_fit = all_fit && shape->rank == 4 && shape->dims[0] == 1;
         any_map = any_map || rfx_onnx_is_map(ctx, x.node);
     }
     if (rfx_onnx_failed(ctx)) return -1;
+    if (n == 1) return rfx_onnx_set(ctx, 0, only);
+    n = 0;
     int out = all_fit ? try_wrap(ctx, axis) : -1;
     if (out < 0) out = try_tokens(ctx, axis, in);
     if (out >= 0) return out;
@@ -692,8 +697,6 @@ int rfx_onnx_gather(struct rfx_onnx_import *ctx) {
             return rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "index %lld of %lld",
                                    (long long)given[i], (long long)shape.dims[axis]);
     }
-    int out = gather_windows(ctx, x.node, axis, &index->shape, indices);
-    if (out >= 0) return out;
     struct rfx_shape result = {0, {0}};
     if (shape.rank - 1 + index->shape.rank > RFX_MAX_RANK || index->elems == 0)
         return rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
@@ -702,6 +705,9 @@ int rfx_onnx_gather(struct rfx_onnx_import *ctx) {
     for (int i = 0; i < axis; i++) result.dims[result.rank++] = shape.dims[i];
     for (int i = 0; i < index->shape.rank; i++) result.dims[result.rank++] = index->shape.dims[i];
     for (int i = axis + 1; i < shape.rank; i++) result.dims[result.rank++] = shape.dims[i];
+    if (index->elems == 1 && shape.dims[axis] == 1) return give_shape(ctx, &result);
+    int out = gather_windows(ctx, x.node, axis, &index->shape, indices);
+    if (out >= 0) return out;
     if (rfx_onnx_is_map(ctx, x.node) && axis == 1)
         out = rfx_onnx_select(ctx, "", x.node, indices, index->elems);
     else

@@ -73,9 +73,13 @@ void maker_yunet(struct maker *graph, const char *without, const char *wide) {
 
 void maker_rfb(struct maker *graph) {
     begin(graph);
-    add_values(graph, 8, 4, 2, "raw_scores");
+    add_values(graph, 8, 6, 2, "scores_8");
+    add_values(graph, 16, 4, 2, "scores_16");
+    maker_add_int(graph, "Concat", "scores_8 scores_16", "raw_scores", "axis", 1);
     maker_add_int(graph, "Softmax", "raw_scores", "scores", "axis", 2);
-    add_values(graph, 8, 8, 4, "boxes");
+    add_values(graph, 8, 12, 4, "boxes_8");
+    add_values(graph, 16, 8, 4, "boxes_16");
+    maker_add_int(graph, "Concat", "boxes_8 boxes_16", "boxes", "axis", 1);
     maker_value(graph, MAKER_OUTPUT, "scores", NULL, 0);
     maker_value(graph, MAKER_OUTPUT, "boxes", NULL, 0);
 }

@@ -11,8 +11,8 @@
  * more; NULL: none. */
 void maker_yunet(struct maker *graph, const char *without, const char *wide);
 
-/* Makes the graph of the two outputs of the RFB face detector, with two candidates a cell of stride
- * 8, opset 13. */
+/* Makes the graph of the two outputs of the RFB face detector, with three candidates a cell of
+ * stride 8 and two of stride 16, opset 13. */
 void maker_rfb(struct maker *graph);
 
 /* Writes a model with one of these graphs to a file. */

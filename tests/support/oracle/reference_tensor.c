@@ -98,18 +98,21 @@ static bool join_maps(const struct rfx_graph *graph, const struct rfx_node *node
                       float *out) {
     bool last = node->attr.concat.axis == 1;
     int64_t cells = 0, c = graph->nodes[node->in[0]].out.shape.dims[1], p = 0;
+    if (last && node->attr.concat.channels > 0) c = node->attr.concat.channels;
     for (int k = 0; k < node->n_in; k++) {
         const int64_t *dims = graph->nodes[node->in[k]].out.shape.dims;
-        if (dims[1] != c) return false;
-        cells += dims[2] * dims[3];
+        if (dims[1] % c != 0) return false;
+        cells += dims[1] / c * dims[2] * dims[3];
     }
     int64_t wanted[3] = {1, last ? cells : c, last ? c : cells};
     if (!dims_are(node, 3, wanted)) return false;
     for (int k = 0; k < node->n_in; k++) {
         const int64_t *dims = graph->nodes[node->in[k]].out.shape.dims;
-        for (int64_t i = 0; i < dims[2] * dims[3]; i++, p++)
+        int64_t pixels = dims[2] * dims[3], anchors = dims[1] / c;
+        for (int64_t i = 0; i < pixels * anchors; i++, p++)
             for (int64_t ch = 0; ch < c; ch++)
-                out[last ? p * c + ch : ch * cells + p] = in[k][ch * dims[2] * dims[3] + i];
+                out[last ? p * c + ch : ch * cells + p] =
+                    in[k][(i % anchors * c + ch) * pixels + i / anchors];
     }
     return true;
 }

@@ -10,8 +10,8 @@ struct head {
     int x;
     bool last;
     int64_t c, n;
-    int maps; /* levels, times anchors */
-    int64_t h[MAX_MAPS], w[MAX_MAPS];
+    int maps; /* levels, times anchors in front of the cells */
+    int64_t h[MAX_MAPS], w[MAX_MAPS], inner[MAX_MAPS]; /* inner: cells of a pixel */
 };
 
 static int one(struct random_maker *m, struct rfx_node node, int in) {
@@ -89,10 +89,27 @@ static int anchor_level(struct random_maker *m, const struct head *t, int map, i
     return reshape(m, x, shape_of(t, t->c, anchors * h * w));
 }
 
+/* One level of (anchors, c) channels as (1, cells * anchors, c): SSD's. */
+static int inner_level(struct random_maker *m, const struct head *t, int map, int64_t anchors) {
+    int64_t h = random_tensor(m, map)->h, w = random_tensor(m, map)->w;
+    struct rfx_node turn = {.op = RFX_OP_TRANSPOSE, .attr.transpose.perm = {0, 3, 4, 1, 2}};
+    struct rfx_node planes = {.op = RFX_OP_TRANSPOSE, .attr.transpose.perm = {0, 2, 3, 4, 1}};
+    bool channels_last = random_chance(m, 50), by_planes = random_chance(m, 50);
+    struct rfx_node leave = {.op = channels_last ? RFX_OP_NHWC_AS_PLAIN : RFX_OP_TO_PLAIN};
+    int x = one(m, leave, map);
+    if (channels_last) return reshape(m, x, shape_of(t, t->c, h * w * anchors));
+    x = reshape(m, x, (struct rfx_shape){5, {1, anchors, t->c, h, w}});
+    x = one(m, by_planes ? planes : turn, x);
+    if (!by_planes) return reshape(m, x, shape_of(t, t->c, h * w * anchors));
+    x = reshape(m, x, (struct rfx_shape){3, {1, t->c, h * w * anchors}});
+    return transpose(m, x, 0, 2, 1, 3);
+}
+
 static struct head draw_levels(struct random_maker *m, int in) {
     int levels = (int)random_draw(m, 1, MAX_LEVELS);
     int64_t anchors = random_chance(m, 25) ? random_draw(m, 2, MAX_ANCHORS) : 1;
-    struct head t = {.last = anchors > 1 || random_chance(m, 50)};
+    bool inner = anchors == 1 && random_chance(m, 25);
+    struct head t = {.last = inner || anchors > 1 || random_chance(m, 50)};
     struct rfx_node pool = {.op = RFX_OP_POOL_MAX,
                             .attr.pool = {.kh = 2, .kw = 2, .sh = 2, .sw = 2, .dh = 1, .dw = 1}};
     struct rfx_node concat = {.op = RFX_OP_PLAIN_CONCAT};
@@ -101,9 +118,12 @@ static struct head draw_levels(struct random_maker *m, int in) {
     t.c = random_draw(m, 1, 4) * random_draw(m, 1, 5);
     for (int l = 0; l < levels; l++) {
         if (l > 0) in = one(m, pool, in);
-        int map = in < 0 ? -1 : conv1(m, in, random_tensor(m, in)->c, t.c * anchors);
+        int64_t behind = inner ? random_draw(m, 1, MAX_ANCHORS) : 1;
+        int map = in < 0 ? -1 : conv1(m, in, random_tensor(m, in)->c, t.c * anchors * behind);
         if (map < 0)
             flat[l] = -1;
+        else if (inner)
+            flat[l] = inner_level(m, &t, map, behind);
         else
             flat[l] =
                 anchors > 1 ? anchor_level(m, &t, map, anchors) : flat_level(m, &t, map, turned);
@@ -112,7 +132,8 @@ static struct head draw_levels(struct random_maker *m, int in) {
         for (int64_t a = 0; a < anchors; a++, t.maps++) {
             t.h[t.maps] = random_tensor(m, map)->h;
             t.w[t.maps] = random_tensor(m, map)->w;
-            t.n += t.h[t.maps] * t.w[t.maps];
+            t.inner[t.maps] = behind;
+            t.n += t.h[t.maps] * t.w[t.maps] * behind;
         }
     }
     if (levels == 1 && random_chance(m, 50)) return t;
@@ -179,10 +200,12 @@ static void join_constant(struct random_maker *m, struct head *t) {
         int64_t kind = mixed < 3 ? mixed : mixed < 9 ? random_draw(m, 0, 2) : 3, cell = 0;
         float base = number(m);
         for (int l = 0; l < t->maps; l++)
-            for (int64_t p = 0; p < t->h[l] * t->w[l] && cell < n; p++, cell++)
+            for (int64_t p = 0; p < t->h[l] * t->w[l] * t->inner[l] && cell < n; p++, cell++) {
+                int64_t pixel = p / t->inner[l], anchor = p % t->inner[l];
+                float at = base + (float)((8 << l) + 5 * anchor);
                 values[e * step + cell * (t->last ? c : 1)] =
-                    n == 1 ? base
-                           : cell_value(kind, base + (float)(8 << l), p / t->w[l], p % t->w[l]);
+                    n == 1 ? base : cell_value(kind, at, pixel / t->w[l], pixel % t->w[l]);
+            }
     }
     int constant = random_add(m, node);
     t->x = random_chance(m, 50) ? two(m, join, t->x, constant) : two(m, join, constant, t->x);
@@ -224,6 +247,16 @@ static void softmax(struct random_maker *m, struct head *t) {
     t->x = one(m, node, t->x);
 }
 
+static void best(struct random_maker *m, struct head *t) {
+    static const enum rfx_reduce_kind kinds[] = {RFX_REDUCE_MAX, RFX_REDUCE_MIN, RFX_REDUCE_ARG_MAX,
+                                                 RFX_REDUCE_ARG_MIN_LAST};
+    struct rfx_node node = {.op = RFX_OP_REDUCE, .attr.reduce.keep_dims = true};
+    node.attr.reduce.kind = kinds[random_draw(m, 0, 3)];
+    node.attr.reduce.axes[t->last ? 2 : 1] = true;
+    t->x = one(m, node, t->x);
+    t->c = 1;
+}
+
 static void turn(struct random_maker *m, struct head *t) {
     t->x = transpose(m, t->x, 0, 2, 1, 3);
     t->last = !t->last;
@@ -253,12 +286,12 @@ static void bins(struct random_maker *m, struct head *t) {
 int random_add_head(struct random_maker *m, int in) {
     static void (*const steps[])(struct random_maker *, struct head *) = {
         take_channels, join_constant, join_constant, join_cuts, act,
-        join_parts,    softmax,       turn,          bins};
+        join_parts,    softmax,       turn,          bins,      best};
     struct head t = draw_levels(m, in);
     int64_t n = random_draw(m, 0, 6);
     for (int64_t i = 0; i < n && t.x >= 0; i++) {
         if (t.c > 20) take_channels(m, &t);
-        if (t.x >= 0) steps[random_draw(m, 0, 8)](m, &t);
+        if (t.x >= 0) steps[random_draw(m, 0, 9)](m, &t);
     }
     return t.x;
 }

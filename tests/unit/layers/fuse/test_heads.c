@@ -110,7 +110,7 @@ static void random_heads_keep_their_bits(void **state) {
         rfx_memory_free(mem);
     }
     fprintf(stderr, "%lld heads, %lld of them taken apart\n", (long long)drawn, (long long)joined);
-    /* maps of one row or column, and joins that mix channels and cells, stay whole */
+    /* joins that mix channels and cells stay whole */
     assert_true(drawn * 2 > cases && joined * 10 > drawn * 7);
 }
 
@@ -234,6 +234,64 @@ static void anchors_are_levels(void **state) {
     end(&net);
 }
 
+/* Two levels, the first with two anchors behind its pixels: 1 x (6 * 4 * 2 + 3 * 2) x 1. */
+static int anchored_levels(struct net *net) {
+    static int64_t second = 1;
+    struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT};
+    struct rfx_node concat = {.op = RFX_OP_PLAIN_CONCAT, .attr.concat.axis = 1};
+    int map[2] = {net->maps[0], 0}, flat[2];
+    select.attr.select.count = 1;
+    select.attr.select.map = &second;
+    map[1] = add(net, select, &net->maps[1], 1);
+    for (int l = 0; l < 2; l++) {
+        struct rfx_node view = {.op = RFX_OP_RESHAPE};
+        view.attr.reshape.shape = (struct rfx_shape){3, {1, l == 0 ? 48 : 6, 1}};
+        int plain = add(net, (struct rfx_node){.op = RFX_OP_NHWC_AS_PLAIN}, &map[l], 1);
+        flat[l] = add(net, view, &plain, 1);
+    }
+    return add(net, concat, flat, 2);
+}
+
+/* The levels plus a constant of every cell. */
+static struct net anchors_and_constant(const struct rfx_fuse_options *fuse) {
+    struct net net = begin(6, 4);
+    struct rfx_node constant = {.op = RFX_OP_CONST_PLAIN}, join = {.op = RFX_OP_PLAIN_BINARY};
+    float values[54];
+    for (int p = 0; p < 54; p++) values[p] = (float)(p * p);
+    struct rfx_weight weight = {
+        .source = RFX_WEIGHT_OWNED, .data = values, .shape = {3, {1, 54, 1}}, .elems = 54};
+    constant.attr.constant.shape = weight.shape;
+    assert_int_equal(rfx_graph_add_weight(net.graph, &weight, &constant.attr.constant.weight, NULL),
+                     RFX_OK);
+    int in[2] = {anchored_levels(&net), add(&net, constant, NULL, 0)};
+    output(&net, add(&net, join, in, 2), "out");
+    finish_as(&net, fuse);
+    return net;
+}
+
+/* Anchors behind cells, as SSD has them: all anchors of a level in one map. */
+static void anchors_follow_their_cells(void **state) {
+    static const struct rfx_spread wanted[2] = {{0, 8, 2, 1}, {48, 2, 1, 1}};
+    struct net a = anchors_and_constant(&whole), b = anchors_and_constant(&apart);
+    (void)state;
+    assert_true(joined(&b, 0));
+    assert_int_equal(b.graph->n_ends, 2);
+    for (int e = 0; e < 2; e++) {
+        assert_memory_equal(&b.graph->ends[e].at, &wanted[e], sizeof wanted[e]);
+        assert_int_equal(b.graph->ends[e].channels, 2 - e);
+    }
+    compare(a.graph, b.graph, 0, 5);
+    end(&a);
+    end(&b);
+    struct net net = begin(6, 4); /* channel by channel, their cells have no rows */
+    struct rfx_node turn = {.op = RFX_OP_TRANSPOSE, .attr.transpose.perm = {0, 2, 1}};
+    int levels = anchored_levels(&net);
+    output(&net, add(&net, turn, &levels, 1), "out");
+    finish(&net);
+    assert_false(joined(&net, 0));
+    end(&net);
+}
+
 static void cuts_through_cells_stay_whole(void **state) {
     (void)state;
     for (int which = 0; which < 2; which++) {
@@ -243,6 +301,23 @@ static void cuts_through_cells_stay_whole(void **state) {
         assert_false(joined(&net, 0));
         end(&net);
     }
+}
+
+/* A cut between levels keeps the maps of one. */
+static void cuts_between_levels_keep_maps(void **state) {
+    static const struct rfx_spread wanted = {0, 2, 1, 6};
+    struct net a = begin(6, 4), b = begin(6, 4);
+    (void)state;
+    output(&a, act_on(&a, slice_of(&a, a.levels, 0, 2, 24, 6)), "out");
+    output(&b, act_on(&b, slice_of(&b, b.levels, 0, 2, 24, 6)), "out");
+    finish_as(&a, &whole);
+    finish_as(&b, &apart);
+    assert_true(joined(&b, 0));
+    assert_int_equal(b.graph->n_ends, 1);
+    assert_memory_equal(&b.graph->ends[0].at, &wanted, sizeof wanted);
+    compare(a.graph, b.graph, 0, 7);
+    end(&a);
+    end(&b);
 }
 
 /* Who needs a tensor as a whole needs what it is made of, and then nothing is made twice. */
@@ -264,11 +339,29 @@ static void what_another_output_needs_whole_stays_whole(void **state) {
     }
 }
 
-/* Maps of a single row have axes of one pixel; OpenBLAS has its own bits for every size of call. */
+/* The second level has one row, one column or one pixel. */
+static void small_levels_are_maps(void **state) {
+    static const int64_t sizes[][2] = {{2, 9}, {8, 3}, {2, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        struct net a = begin(sizes[i][0], sizes[i][1]), b = begin(sizes[i][0], sizes[i][1]);
+        output(&a, act_on(&a, a.levels), "out");
+        output(&b, act_on(&b, b.levels), "out");
+        finish_as(&a, &whole);
+        finish_as(&b, &apart);
+        assert_true(joined(&b, 0));
+        assert_int_equal(b.graph->n_ends, 2);
+        compare(a.graph, b.graph, 0, 9);
+        end(&a);
+        end(&b);
+    }
+}
+
+/* OpenBLAS has its own bits for every size of call; a head needs a map with rows and columns. */
 static void others_stay_whole(void **state) {
     (void)state;
-    struct net net = begin(2, 9);
-    output(&net, net.levels, "out"); /* the second level has one row */
+    struct net net = begin(2, 2);
+    output(&net, slice_of(&net, net.levels, 0, 2, 4, 1), "out"); /* the level of one pixel */
     finish(&net);
     assert_false(joined(&net, 0));
     end(&net);
@@ -368,6 +461,7 @@ static void out_of_memory_is_reported(void **state) {
         struct net net = begin(6, 4);
         struct rfx_error err = {{0}};
         output(&net, act_on(&net, slice_of(&net, net.levels, 1, 1, 0, 30)), "out");
+        output(&net, act_on(&net, anchored_levels(&net)), "anchors");
         rfx_memory_fail_after(net.mem, k);
         enum rfx_status status = rfx_graph_finish(net.graph, NULL, &err);
         rfx_memory_fail_after(net.mem, -1);
@@ -382,8 +476,11 @@ int main(void) {
         cmocka_unit_test(random_heads_keep_their_bits),
         cmocka_unit_test(ends_say_where_maps_lie),
         cmocka_unit_test(anchors_are_levels),
+        cmocka_unit_test(anchors_follow_their_cells),
         cmocka_unit_test(cuts_through_cells_stay_whole),
+        cmocka_unit_test(cuts_between_levels_keep_maps),
         cmocka_unit_test(what_another_output_needs_whole_stays_whole),
+        cmocka_unit_test(small_levels_are_maps),
         cmocka_unit_test(others_stay_whole),
         cmocka_unit_test(coordinates_keep_the_signs_of_zeros),
         cmocka_unit_test(outputs_share_a_head),

@@ -57,6 +57,42 @@ static void test_cells_are_those_of_all_maps(void **state) {
         assert_int_equal(format.cells.channels, 0);
         ends[k].channels = 84;
     }
+    for (int k = 1; k < 4; k++) { /* pixels of several candidates: 3, 1 and 2 of 28 values */
+        ends[k].channels = 28 * (k == 1 ? 3 : k - 1);
+        ends[k].at.channel_step = 1;
+    }
+    rfx_output_declare(&format, &graph, 0);
+    assert_int_equal(format.cells.channels, 28);
+    assert_int_equal(format.cells.channel_step, 1);
+}
+
+/* A piece whose pixel has two candidates, one of which is above the threshold. */
+static void test_pixels_have_several_candidates(void **state) {
+    static float values[2 * CHANNELS];
+    static const struct rfx_shape last = {.rank = 3, .dims = {1, CELLS, CHANNELS}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    const struct rfx_tensor tensor = rfx_tensor_plain(&last, CHANNELS * CELLS);
+    struct rfx_output_format format = format_of(CHANNELS, 1);
+    const struct rfx_view view = rfx_view_dense(values, rfx_rect_make(0, 1, 0, 1), 2 * CHANNELS);
+    struct rfx_end end = {.channels = 2 * CHANNELS, .at = {0, 2 * CHANNELS, 2 * CHANNELS, 1}};
+    struct rfx_boxes_file *file = NULL;
+    struct rfx_error err;
+    (void)state;
+    format.answer.head = "yolov8";
+    if (rfx_boxes_file_open(mem, "boxes_file.json", &format, &tensor, RFX_ANSWER_JSON, &file,
+                            &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    values[CHANNELS + 4] = 0.5F;
+    assert_int_equal(rfx_boxes_file_take(file, &end, view.rect, &view, &err), RFX_OK);
+    end.channels = CHANNELS + 1;
+    assert_int_equal(rfx_boxes_file_take(file, &end, view.rect, &view, &err),
+                     RFX_STATUS_INVALID_ARGUMENT);
+    assert_int_equal(rfx_boxes_file_commit(file, &err), RFX_OK);
+    assert_int_equal(rfx_boxes_file_found(file).count, 1);
+    rfx_boxes_file_free(file);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+    (void)unlink("boxes_file.json");
 }
 
 static void test_other_pieces_are_refused(void **state) {
@@ -116,6 +152,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_of_a_candidate_come_together),
         cmocka_unit_test(test_cells_are_those_of_all_maps),
+        cmocka_unit_test(test_pixels_have_several_candidates),
         cmocka_unit_test(test_other_pieces_are_refused),
         cmocka_unit_test(test_chosen_boxes_stay),
     };

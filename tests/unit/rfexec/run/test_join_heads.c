@@ -81,8 +81,12 @@ static void names_that_are_taken(void **state) {
     assert_int_equal(net->n_outputs, 4);
     assert_string_equal(net->outputs[3].name, "detections#2");
     assert_string_equal(net->outputs[3].stored.head, "rfb");
-    const struct rfx_shape *shape = &net->nodes[net->outputs[3].node].out.shape;
-    assert_int_equal(shape->dims[1], 2 * 8 * 12);
+    const struct rfx_node *join = &net->nodes[net->outputs[3].node];
+    const struct rfx_shape *shape = &join->out.shape;
+    assert_int_equal(join->op, RFX_OP_JOIN_MAPS); /* of two levels, with all anchors of a cell */
+    assert_int_equal(net->nodes[join->in[0]].out.c, 3 * 6);
+    assert_int_equal(net->nodes[join->in[1]].out.c, 2 * 6);
+    assert_int_equal(shape->dims[1], 3 * 8 * 12 + 2 * 4 * 6);
     assert_int_equal(shape->dims[2], 6);
     discard(mem, net);
 }

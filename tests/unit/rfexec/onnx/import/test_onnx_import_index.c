@@ -102,6 +102,21 @@ static void casts(void **state) {
     onnx_net_refused(&graph, 17, RFX_STATUS_UNSUPPORTED, "cast of a computed tensor to type 12");
 }
 
+/* The image of a batch of one, and a batch of one image, are the map itself. */
+static void only_images(void **state) {
+    static const enum rfx_op wanted[] = {RFX_OP_ACTIVATION};
+    const int64_t zero = 0;
+    (void)state;
+    begin();
+    add_ints("none", 0);
+    maker_int_tensor(&graph, "first", NULL, 0, &zero);
+    maker_add_int(&graph, "Gather", "image first", "one", "axis", 0);
+    maker_add(&graph, "Unsqueeze", "one none", "batch");
+    maker_add_int(&graph, "Concat", "batch", "images", "axis", 0);
+    maker_add(&graph, "Abs", "images", "y");
+    onnx_net_has(onnx_net_loaded(&graph, 17), 1, wanted);
+}
+
 /* Constant indices are numbers within their axis; computed ones are taken as they come. */
 static void indices(void **state) {
     (void)state;
@@ -306,6 +321,7 @@ int main(void) {
         cmocka_unit_test(top_k),
         cmocka_unit_test(quotients),
         cmocka_unit_test(casts),
+        cmocka_unit_test(only_images),
         cmocka_unit_test(indices),
         cmocka_unit_test(one_hot_of_fractions),
         cmocka_unit_test(batches),

@@ -1,0 +1,95 @@
+/* The cut tensors of a network with late nodes become one output that is joined of maps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "layers/graph/op.h"
+#include "rfexec/run/join_cuts.h"
+#include "rfexec/run/model.h"
+#include "tests/support/makers/head_maker.h"
+#include "tests/support/makers/late_maker.h"
+
+#define PATH "join_cuts.onnx"
+enum { H = 32, W = 48, CELLS = H / LATE_MAKER_STRIDE * (W / LATE_MAKER_STRIDE) };
+
+static enum rfx_status load(struct rfx_memory *mem, struct rfx_graph **out, struct rfx_error *err) {
+    struct rfx_load_options options = {.h = H, .w = W, .late = true, .join_cuts = true};
+    return rfx_onnx_load(mem, PATH, &options, out, err);
+}
+
+static struct rfx_graph *loaded(struct rfx_memory *mem) {
+    struct rfx_graph *graph = NULL;
+    struct rfx_error err = {{0}};
+    if (load(mem, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
+    return graph;
+}
+
+static void discard(struct rfx_memory *mem, struct rfx_graph *graph) {
+    rfx_graph_free(graph);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+    (void)unlink(PATH);
+}
+
+/* First the boxes of all cells, four numbers each, then their scores, one of each class. */
+static void cut_tensors_become_one_output(void **state) {
+    static const struct rfx_spread wanted[2] = {{0, 4 * 12, 4, 1}, {4 * CELLS, 2 * 12, 2, 1}};
+    struct rfx_memory *mem = rfx_memory_create(0);
+    (void)state;
+    late_maker_save(PATH, H, W, 0.5F);
+    struct rfx_graph *net = loaded(mem);
+    const struct rfx_node *join = &net->nodes[net->outputs[0].node];
+    assert_int_equal(net->n_outputs, 1);
+    assert_null(net->late);
+    assert_string_equal(net->outputs[0].name, "cut tensors");
+    assert_string_equal(net->outputs[0].stored.head, RFX_CUTS_HEAD);
+    assert_int_equal(join->op, RFX_OP_JOIN_MAPS);
+    assert_int_equal(join->out.shape.dims[1], CELLS * (4 + LATE_MAKER_CLASSES));
+    assert_int_equal(join->out.shape.dims[2], 1);
+    assert_int_equal(net->n_ends, 2);
+    for (int e = 0; e < 2; e++) assert_memory_equal(&net->ends[e].at, &wanted[e], sizeof wanted[e]);
+    discard(mem, net);
+}
+
+static void other_networks_stay(void **state) {
+    static struct maker graph;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    (void)state;
+    maker_rfb(&graph);
+    maker_save_heads(&graph, PATH);
+    struct rfx_graph *net = loaded(mem);
+    assert_int_equal(net->n_outputs, 2);
+    discard(mem, net);
+}
+
+static void allocations_may_fail(void **state) {
+    enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
+    (void)state;
+    late_maker_save(PATH, H, W, 0.5F);
+    for (int k = 0; status == RFX_STATUS_OUT_OF_MEMORY; k++) {
+        struct rfx_memory *mem = rfx_memory_create(0);
+        struct rfx_graph *net = NULL;
+        struct rfx_error err = {{0}};
+        rfx_memory_fail_after(mem, k);
+        status = load(mem, &net, &err);
+        rfx_graph_free(net);
+        assert_int_equal(rfx_memory_current_bytes(mem), 0);
+        rfx_memory_free(mem);
+    }
+    assert_int_equal(status, RFX_OK);
+    (void)unlink(PATH);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cut_tensors_become_one_output),
+        cmocka_unit_test(other_networks_stay),
+        cmocka_unit_test(allocations_may_fail),
+    };
+    return cmocka_run_group_tests_name("join cuts", tests, NULL, NULL);
+}
