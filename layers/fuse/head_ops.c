@@ -67,15 +67,17 @@ static bool takes_act(const struct rfx_heads *h, const struct rfx_act *act) {
     return act->kind != RFX_ACT_PRELU || h->graph->weights[act->slope].elems == 1;
 }
 
-static enum rfx_status read_activation(struct rfx_heads *h, const struct rfx_node *node,
-                                       struct rfx_head_value *out) {
-    struct rfx_node act = {.op = RFX_OP_ACTIVATION, .act = node->act};
+/* Makes the value of an operator on each element: an activation or a conversion. */
+static enum rfx_status read_elements(struct rfx_heads *h, const struct rfx_node *node,
+                                     struct rfx_head_value *out) {
+    const struct rfx_node each = {.op = node->op, .attr = node->attr, .act = node->act};
+    const char *what = node->op == RFX_OP_CONVERT ? "convert" : "activation";
     if (!takes_act(h, &node->act)) return RFX_OK;
     enum rfx_status status = copy(h, &h->values[node->in[0]], out);
     if (status == RFX_OK && out->known && out->n != rfx_head_step(h, out, 0))
         /* The value has fewer channels than the map, or some twice. */
         status = rfx_head_settle(h, out, NULL);
-    return status == RFX_OK && out->known ? on_levels(h, act, "activation", out) : status;
+    return status == RFX_OK && out->known ? on_levels(h, each, what, out) : status;
 }
 
 /* Settles the value with the channels along `axis` next to each other. */
@@ -163,8 +165,20 @@ static bool is_pointwise(const struct rfx_node *node) {
            !node->residual;
 }
 
-/* Makes the value of a 1x1 convolution of (1, k, ...). All other axes of channels become groups,
- * each with the same weights. */
+/* Repeats the constants of the channels of an integer convolution; release them. */
+static enum rfx_status repeat_channels(struct rfx_heads *h, int64_t times, int64_t n,
+                                       int64_t **channels) {
+    size_t bytes = (size_t)(3 * n) * sizeof **channels;
+    int64_t *copies = rfx_memory_alloc(h->graph->mem, (size_t)times * bytes);
+    if (copies == NULL)
+        return rfx_memory_fail(h->graph->mem, "heads", (size_t)times * bytes, h->err);
+    for (int64_t k = 0; k < times; k++) memcpy(copies + 3 * n * k, *channels, bytes);
+    *channels = copies;
+    return RFX_OK;
+}
+
+/* Makes the value of a 1x1 convolution of (1, k, ...), of floats or of bytes. All other axes of
+ * channels become groups, each with the same weights. */
 static enum rfx_status read_conv(struct rfx_heads *h, const struct rfx_node *node,
                                  struct rfx_head_value *out) {
     const struct rfx_head_value *in = &h->values[node->in[0]];
@@ -176,13 +190,20 @@ static enum rfx_status read_conv(struct rfx_heads *h, const struct rfx_node *nod
     enum rfx_status status = copy(h, in, &taken);
     if (status == RFX_OK && taken.known) status = settle_along(h, &taken, 1);
     if (status != RFX_OK || !taken.known) goto done;
-    struct rfx_node conv = {.op = RFX_OP_CONV, .attr.conv = node->attr.conv, .act = node->act};
+    struct rfx_node conv = {.op = node->op, .attr = node->attr, .act = node->act};
+    int64_t *copies = NULL;
+    if (node->op == RFX_OP_INT_CONV) {
+        status = repeat_channels(h, groups, oc, &conv.attr.int_conv.channels);
+        if (status != RFX_OK) goto done;
+        copies = conv.attr.int_conv.channels;
+    }
     conv.attr.conv.groups = groups;
     conv.attr.conv.oc = groups * oc;
     status = repeat(h, groups, &conv.attr.conv.weight);
     if (status == RFX_OK) status = repeat(h, groups, &conv.attr.conv.bias);
     if (status == RFX_OK) status = repeat(h, groups, &conv.attr.conv.scale);
     if (status == RFX_OK) status = on_levels(h, conv, "conv", &taken);
+    rfx_memory_release(h->graph->mem, copies);
     if (status == RFX_OK && taken.known)
         status = rfx_head_make(h, &taken, &node->out.shape, groups * oc, out);
     for (int64_t e = 0; out->known && e < out->n; e++) out->from[e] = e % groups * oc + e / groups;
@@ -342,9 +363,9 @@ enum rfx_status rfx_head_read(struct rfx_heads *h, int i) {
         status = read_reduce(h, &node, out);
     else if (node.op == RFX_OP_PLAIN_SOFTMAX || node.op == RFX_OP_SOFTMAX)
         status = read_softmax(h, &node, out);
-    else if (node.op == RFX_OP_ACTIVATION)
-        status = read_activation(h, &node, out);
-    else if (node.op == RFX_OP_CONV && node.n_in == 1)
+    else if (node.op == RFX_OP_ACTIVATION || node.op == RFX_OP_CONVERT)
+        status = read_elements(h, &node, out);
+    else if ((node.op == RFX_OP_CONV || node.op == RFX_OP_INT_CONV) && node.n_in == 1)
         status = read_conv(h, &node, out);
     return status;
 }

@@ -269,6 +269,18 @@ static void test_scores_that_decay(void **state) {
     expect_says(2, RUN "-o no.npy --soft-nms", "answer options are for");
 }
 
+/* The head of a network on bytes has maps too: its distances are bytes between conversions. */
+static void test_parts_of_a_network_of_bytes(void **state) {
+    (void)state;
+    expect(0, "run yolov8n:int8 synthetic:160x192 --boxes bytes.json --untiled");
+    expect(0, "run yolov8n:int8 synthetic:160x192 --boxes again.json --bands 32 --threads 2");
+    assert_same_files("bytes.json", "again.json");
+    expect(0, "run yolov8n:int8 synthetic:160x192 --part 1/2 -o byte1.npy");
+    expect(0, "run yolov8n:int8 synthetic:160x192 --part 2/2 -o byte2.npy");
+    expect(0, "merge byte1.npy byte2.npy -o merged.json");
+    assert_same_files("bytes.json", "merged.json");
+}
+
 /* Runs all parts with a head and merges them. */
 static void merge_parts(int n, const char *merged) {
     char command[300], merge[400];
@@ -346,6 +358,7 @@ int main(void) {
         cmocka_unit_test(test_levels_of_padded_images),
         cmocka_unit_test(test_a_head_file_describes_a_known_head),
         cmocka_unit_test(test_head_files_that_are_refused),
+        cmocka_unit_test(test_parts_of_a_network_of_bytes),
         cmocka_unit_test(test_parts_of_a_described_head),
         cmocka_unit_test(test_scores_that_decay),
         cmocka_unit_test(test_what_cannot_be_is_refused),

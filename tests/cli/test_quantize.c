@@ -257,6 +257,22 @@ static void test_folder(void **state) {
                 "has values that are not finite");
 }
 
+/* A detector has tensors that depend on the size of the picture. */
+static void test_file_is_for_the_size_that_is_asked(void **state) {
+    (void)state;
+    write_file("small.txt", "synthetic:64x96:1\nsynthetic:96x64:2\n");
+    expect(0, "quantize yolov8n --images small.txt --size 160x192 -o wide.onnx");
+    expect(0, "quantize yolov8n --images small.txt --part 1/1 -o small.json");
+    expect(0, "quantize yolov8n --counts small.json --size 160x192 -o other.onnx");
+    assert_same_files("wide.onnx", "other.onnx");
+    expect(0, "run wide.onnx synthetic:160x192 --bands 32 --boxes wide.json");
+    expect(0, "quantize yolov8n --images small.txt -o first.onnx");
+    expect(0, "run first.onnx synthetic:64x96 --boxes first.json");
+    expect_says(3, "run first.onnx synthetic:160x192 --boxes no.json", "first.onnx");
+    expect_says(2, "quantize yolov8n --images small.txt --part 1/1 --size 64x96 -o no.json",
+                "--size");
+}
+
 /* A large image in a small budget is streamed with hardly a halo that is computed twice. */
 static void test_few_multiplications_in_a_small_budget(void **state) {
     (void)state;
@@ -403,6 +419,7 @@ int main(void) {
         cmocka_unit_test(test_compare_measures_outputs),
         cmocka_unit_test(test_compare_measures_layers),
         cmocka_unit_test(test_compare_refuses),
+        cmocka_unit_test(test_file_is_for_the_size_that_is_asked),
         cmocka_unit_test(test_builtin_names),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

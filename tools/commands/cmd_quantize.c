@@ -20,8 +20,9 @@
 struct quantize_options {
     struct rfx_cli_run_options run;
     const char *images, *counts, *part, *method, *type;
-    float percentile; /* 0: not given */
-    float keep_error; /* dB; 0: not given */
+    struct rfx_cli_pair size; /* of the pictures that the file is for; 0: not given */
+    float percentile;         /* 0: not given */
+    float keep_error;         /* dB; 0: not given */
     bool symmetric, one_weight_scale;
     struct rfx_cli_kept left_float;
 };
@@ -174,12 +175,16 @@ static int read_list(struct quantize *z, struct rfx_memory *mem) {
     return RFX_EXIT_USAGE;
 }
 
-/* Loads the network at the size of the first picture, and chooses what becomes bytes. */
+/* Loads the network at the size of --size or of the first picture, and chooses what becomes bytes.
+ */
 static int load(struct quantize *z) {
     struct rfx_error err = {{0}};
     struct rfx_cli_run_options options = z->options;
     const char *picture = z->asked->counts == NULL ? z->list.paths[z->first] : NULL;
-    if (picture == NULL) {
+    if (z->asked->size.y > 0) {
+        options.model.size = z->asked->size;
+        picture = NULL;
+    } else if (picture == NULL) {
         char first[4096];
         (void)snprintf(first, sizeof first, "%.*s", (int)strcspn(z->asked->counts, ","),
                        z->asked->counts);
@@ -366,6 +371,10 @@ static const struct rfx_cli_option rows[] = {
                    .needs = "images"),
     RFX_CLI_OPTION(quantize_options, "counts", TEXT, counts, "FILE,FILE,...",
                    "instead of pictures: the counts of all parts"),
+    RFX_CLI_OPTION(quantize_options, "size", PAIR, size, "HxW",
+                   "rows and columns of the pictures that the file is for (default: of the first "
+                   "picture), where the network has tensors that depend on them, as detectors have",
+                   .excludes = "part"),
     RFX_CLI_OPTION(quantize_options, "method", WORD, method, "minmax|percentile|entropy",
                    "how a tensor's range is taken from its values (default minmax): from the "
                    "smallest to the largest; without a share of the outermost values; or the range "
@@ -419,7 +428,10 @@ const struct rfx_cli_command rfx_cmd_quantize = {
         "\n"
         "Large sets of pictures can be counted in parts: --part 2/4 counts the second quarter and\n"
         "writes a file, and --counts adds up the files of all parts. The scales are the same as\n"
-        "without parts, and for every plan.\n",
+        "without parts, and for every plan.\n"
+        "\n"
+        "The file takes pictures of any size where the network has no tensors that depend on it;\n"
+        "else those of one size (--size). The ranges may come from pictures of other sizes.\n",
     .examples = "rfexec quantize mobilenet_v2.onnx --images photos/ --memory 256MiB -o int8.onnx\n",
     RFX_CLI_TABLE(uses),
     .needs = "output",

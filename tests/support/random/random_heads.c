@@ -2,6 +2,7 @@
 #include "tests/support/random/random_heads.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MAX_LEVELS = 3, MAX_ANCHORS = 3, MAX_MAPS = MAX_LEVELS * MAX_ANCHORS };
 
@@ -53,6 +54,36 @@ static int conv1(struct random_maker *m, int in, int64_t ic, int64_t oc) {
     node.attr.conv.bias = own(m, (struct rfx_shape){1, {oc}}, &values);
     for (int64_t i = 0; i < oc; i++) values[i] = number(m);
     if (random_chance(m, 50)) node.attr.conv.bias = -1;
+    return one(m, node, in);
+}
+
+/* To bytes, or from bytes to floats. */
+static int convert(struct random_maker *m, int in, enum rfx_type to, int32_t zero) {
+    struct rfx_node node = {.op = RFX_OP_CONVERT, .attr.convert = {to, 0.03125f, zero, false}};
+    return one(m, node, in);
+}
+
+/* The same of bytes, with a zero point for each channel, to bytes. */
+static int int_conv1(struct random_maker *m, int in, int64_t ic, int64_t oc) {
+    struct rfx_node node = {.op = RFX_OP_INT_CONV};
+    struct rfx_int_conv_attr *q = &node.attr.int_conv;
+    const float factor = 0.0078125f;
+    int64_t channels[3 * 3];
+    uint32_t bits;
+    float *values;
+    memcpy(&bits, &factor, sizeof bits);
+    for (int64_t i = 0; i < oc; i++) {
+        channels[3 * i] = random_draw(m, -200, 200);
+        channels[3 * i + 1] = random_draw(m, -4, 4);
+        channels[3 * i + 2] = bits;
+    }
+    *q = (struct rfx_int_conv_attr){.conv = rfx_conv_pointwise(oc),
+                                    .in_zero = 3,
+                                    .out_zero = 100,
+                                    .to = RFX_TYPE_UINT8,
+                                    .channels = channels};
+    q->conv.weight = own(m, (struct rfx_shape){4, {oc, ic, 1, 1}}, &values);
+    for (int64_t i = 0; i < oc * ic; i++) values[i] = (float)random_draw(m, -100, 100);
     return one(m, node, in);
 }
 
@@ -274,24 +305,35 @@ static void bins(struct random_maker *m, struct head *t) {
     node.attr.softmax.axis = 1;
     x = one(m, node, x);
     if (random_chance(m, 60)) {
+        bool integers = random_chance(m, 40);
+        if (integers) x = convert(m, x, RFX_TYPE_UINT8, 3);
         x = one(m, (struct rfx_node){.op = RFX_OP_TO_NHWC}, x);
-        x = x < 0 ? -1 : conv1(m, x, k, oc);
+        if (x >= 0) x = integers ? int_conv1(m, x, k, oc) : conv1(m, x, k, oc);
         x = one(m, (struct rfx_node){.op = RFX_OP_TO_PLAIN}, x);
+        if (integers) x = convert(m, x, RFX_TYPE_FLOAT32, 100);
         k = oc;
     }
     t->c = k * sides;
     t->x = reshape(m, x, shape_of(t, t->c, t->n));
 }
 
+/* To bytes and back, perhaps with other channels between. */
+static void bytes(struct random_maker *m, struct head *t) {
+    int32_t zero = (int32_t)random_draw(m, -40, 40);
+    t->x = convert(m, t->x, RFX_TYPE_INT8, zero);
+    if (t->x >= 0 && random_chance(m, 50)) take_channels(m, t);
+    t->x = convert(m, t->x, RFX_TYPE_FLOAT32, zero);
+}
+
 int random_add_head(struct random_maker *m, int in) {
     static void (*const steps[])(struct random_maker *, struct head *) = {
-        take_channels, join_constant, join_constant, join_cuts, act,
-        join_parts,    softmax,       turn,          bins,      best};
+        take_channels, join_constant, join_constant, join_cuts, act,  join_parts,
+        softmax,       turn,          bins,          best,      bytes};
     struct head t = draw_levels(m, in);
     int64_t n = random_draw(m, 0, 6);
     for (int64_t i = 0; i < n && t.x >= 0; i++) {
         if (t.c > 20) take_channels(m, &t);
-        if (t.x >= 0) steps[random_draw(m, 0, 9)](m, &t);
+        if (t.x >= 0) steps[random_draw(m, 0, 10)](m, &t);
     }
     return t.x;
 }
