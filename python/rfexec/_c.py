@@ -121,6 +121,8 @@ class ResultFile(ctypes.Structure):
         ("simplify", c_double),
         ("soft_nms", c_int),
         ("class_count", c_int64),
+        ("quantiles", POINTER(c_double)),
+        ("n_quantiles", c_int),
     ]
 
 

@@ -73,6 +73,8 @@ class File:
             boxes; iou is not used.
         class_count: of boxes: the classes of the head, if further channels are behind them; 0: all channels
             are classes, but 1 with "yolov8-pose", and with "yolov8-seg" all but 32.
+        quantiles: of summaries, without within: exact quantiles of each channel, rising numbers from 0 to
+            1, at most 16. The values wait in a file without a name beside path, 4 bytes for each.
     """
 
     path: Union[str, os.PathLike[str]]
@@ -103,6 +105,7 @@ class File:
     simplify: float = 0.0
     soft_nms: bool = False
     class_count: int = 0
+    quantiles: Sequence[float] = ()
 
 
 Target = Union[str, "os.PathLike[str]", File]
@@ -184,7 +187,10 @@ def _fill_answers(at: Any, file: File) -> Any:
         at.bins_low, at.bins_high = map(float, file.bins[1:])
     at.simplify, at.soft_nms = float(file.simplify), int(file.soft_nms)
     at.class_count = c_number(file.class_count, "class_count")
-    return kept
+    quantiles = (ctypes.c_double * len(file.quantiles))(*map(float, file.quantiles))
+    if len(quantiles) > 0:
+        at.quantiles, at.n_quantiles = quantiles, len(quantiles)
+    return kept, quantiles
 
 
 def set_files(call: Call, target: Any, infos: Sequence[Any]) -> None:

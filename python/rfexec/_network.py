@@ -648,6 +648,7 @@ class Network(Held):
         coordinates: str = "auto",
         within: Union[None, str, os.PathLike[str]] = None,
         bins: Optional[tuple[int, float, float]] = None,
+        quantiles: Sequence[float] = (),
         **run: Any,
     ) -> dict[str, Any]:
         """Runs the network on one image and counts the pixels of each class of a map.
@@ -655,19 +656,19 @@ class Network(Held):
         Args:
             image: as in run().
             output: the map; None: the only output.
-            threshold, classes, coordinates, within, bins: as in File.
+            threshold, classes, coordinates, within, bins, quantiles: as in File.
             run: memory, threads and other arguments of run().
 
         Returns:
             A dict with pixels and area of the map, and in classes a dict for each class with label, pixels,
             area, share, and smallest, largest and mean value (docs/points.md). With bins also a histogram,
-            and with within the same of each area, in areas. Values that are not finite are None.
+            with quantiles these, and with within the same of each area, in areas. Values that are not finite are None.
 
         Raises:
             As run(). RefusedError: a map of more than 65,536 different labels.
         """
         file: dict[str, Any] = {"threshold": threshold, "classes": classes, "coordinates": coordinates}
-        file.update(within=within, bins=bins)
+        file.update(within=within, bins=bins, quantiles=quantiles)
         return answers.summary(self, image, output, file, run)
 
     def bands(

@@ -279,6 +279,18 @@ def test_areas_and_bins(program, tmp_path):
         net.summary("synthetic:320x256", within=tmp_path / "none.geojson")
 
 
+def test_quantiles(program, tmp_path):
+    program("run", MODEL, "synthetic:320x256", "--summary", tmp_path / "s.json", "--quantiles", "0.05,0.5")
+    net = rfexec.open(MODEL, (320, 256))
+    found = net.summary("synthetic:320x256", quantiles=(0.05, 0.5), memory="64MiB")
+    assert found == json.loads((tmp_path / "s.json").read_text())
+    values = net.run("synthetic:320x256")["defects"].astype(float)
+    for one in found["classes"]:
+        assert one["quantiles"] == list(np.quantile(values[:, one["label"]], (0.05, 0.5)))
+    with pytest.raises(rfexec.UsageError, match="rising"):
+        net.summary("synthetic:320x256", quantiles=(0.5, 0.05))
+
+
 def test_simplified_regions(program, tmp_path):
     options = ("--threshold", "0.02", "--simplify", "0.5")
     program("run", MODEL, "synthetic:320x256", "--regions", tmp_path / "r.geojson", *options)

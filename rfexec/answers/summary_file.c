@@ -46,6 +46,9 @@ enum rfx_status rfx_summary_file_check(const struct rfx_output_format *format,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: %s for values, and the map has labels, which are counted one by one",
                         path, answer->bins.n > 0 ? "--bins is" : "--quantiles are");
+    if (answer->quantiles.n > 0 && answer->within != NULL)
+        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
+                        "%s: quantiles are those of the whole map, not of areas within", path);
     return rfx_label_thresholds_check(&format->answer, map, path, err);
 }
 

@@ -48,13 +48,14 @@ static const char *misfit(const struct rfx_result_file *file, unsigned takes) {
                    file->score != RFX_ANSWER_SCORE || file->overlap != RFX_ANSWER_OVERLAP ||
                    file->agnostic != 0 || file->most_boxes != 0 || file->distance != 0 ||
                    file->within != NULL || file->bins != 0 || file->simplify != 0 ||
-                   file->soft_nms != 0 || file->class_count != 0;
+                   file->soft_nms != 0 || file->class_count != 0 || file->n_quantiles != 0;
     if (answers && (takes & RFX_OUTPUT_TAKES_ANSWERS) == 0)
         return "thresholds and other members of answers are for .geojson, .csv and .json";
     if (file->distance != 0 && (takes & RFX_OUTPUT_TAKES_DISTANCE) == 0)
         return "distance is for .points.geojson and .points.csv";
-    if ((file->within != NULL || file->bins != 0) && (takes & RFX_OUTPUT_TAKES_AREAS) == 0)
-        return "within and bins are for .summary.json and .summary.csv";
+    if ((file->within != NULL || file->bins != 0 || file->n_quantiles != 0) &&
+        (takes & RFX_OUTPUT_TAKES_AREAS) == 0)
+        return "within, bins and quantiles are for .summary.json and .summary.csv";
     return NULL;
 }
 
@@ -81,6 +82,14 @@ static const char *bad_number(const struct rfx_result_file *file) {
     double wide = file->bins_high - file->bins_low;
     if (file->bins > 0 && !(wide > 0 && wide <= DBL_MAX))
         return "bins_low is not below bins_high, or one is not finite";
+    if ((file->quantiles == NULL) != (file->n_quantiles == 0) || file->n_quantiles < 0 ||
+        file->n_quantiles > RFX_ANSWER_MOST_QUANTILES)
+        return "n_quantiles is not the number of quantiles, or above 16";
+    for (int i = 0; i < file->n_quantiles; i++) {
+        const double *q = &file->quantiles[i];
+        if (!(*q >= 0 && *q <= 1) || (i > 0 && *q <= q[-1]))
+            return "quantiles are rising numbers from 0 to 1";
+    }
     if (file->low > file->high || file->low != file->low || file->high != file->high)
         return "low is above high, or one is NaN";
     return NULL;
@@ -148,6 +157,9 @@ static enum rfx_status make_format(const struct rfx_result_file *file,
     bool zarr = (format->kind->takes & RFX_OUTPUT_TAKES_CHUNKS) != 0;
     if (why == NULL && zarr && packing == 1) why = "Zarr is compressed by zstd";
     if (why != NULL) return refuse(file, why, err);
+    struct rfx_answer_quantiles *quantiles = &format->answer.quantiles;
+    for (quantiles->n = 0; quantiles->n < file->n_quantiles; quantiles->n++)
+        quantiles->at[quantiles->n] = file->quantiles[quantiles->n];
     format->zstd = zarr && packing == 2;
     if (!zarr && packing > 0) format->packing = packing == 1 ? RFX_TIFF_DEFLATE : RFX_TIFF_ZSTD;
     if (levels == 1 || format->cog) format->overviews = RFX_OVERVIEW_MEAN;

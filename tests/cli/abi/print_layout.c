@@ -91,6 +91,8 @@ static void print_options(void) {
     MEMBER(rfx_result_file, simplify);
     MEMBER(rfx_result_file, soft_nms);
     MEMBER(rfx_result_file, class_count);
+    MEMBER(rfx_result_file, quantiles);
+    MEMBER(rfx_result_file, n_quantiles);
     END(rfx_result_file);
     BEGIN(rfx_run_options);
     MEMBER(rfx_run_options, size);
