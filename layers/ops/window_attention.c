@@ -166,8 +166,9 @@ struct windows {
     struct rfx_range down, across; /* window indices on the grid; cut-off ones included */
 };
 
-/* The areas of the scratch: keys [key_size][pixels] and values [pixels][wide] of a head, which
- * threads share if the windows are large; a thread's queries, scores and sums [queries][...]. */
+/* The areas of the scratch: keys [key_size][pixels] of a head, which threads share if the windows
+ * are large; a thread's values [of a part][wide], and its queries, scores and sums [queries][...].
+ */
 struct room {
     float *keys, *values, *queries, *scores, *sums;
 };
@@ -183,11 +184,12 @@ static int64_t room_floats(const struct rfx_graph *graph, const struct rfx_node 
     const struct rfx_window_attention_attr *a = &node->attr.window_attention;
     int64_t n = pixels_of(a), size = keys_of(graph, node) / a->heads;
     int64_t wide = rfx_conv_filled(node->out.c / a->heads), queries = queries_of(a), at = 0;
-    const int64_t parts[5] = {size * n, n * wide, queries * size, queries * n, queries * wide};
+    const int64_t parts[5] = {size * n, rfx_min_i64(n, RFX_CONV_PART) * wide, queries * size,
+                              queries * n, queries * wide};
     float **const places[5] = {&room->keys, &room->values, &room->queries, &room->scores,
                                &room->sums};
     for (int i = 0; i < 5; i++) {
-        bool shared = i < 2 && rfx_node_has_large_windows(node);
+        bool shared = i == 0 && rfx_node_has_large_windows(node);
         int64_t floats = rfx_conv_filled(parts[i]);
         if (start != NULL) *places[i] = start + at + (shared ? 0 : thread * floats);
         at += shared ? floats : threads * floats;
@@ -223,22 +225,56 @@ static struct window window_at(const struct windows *w, int64_t index) {
     return win;
 }
 
-/* Copies the keys and values of a head in some rows of a window to the scratch. Keys are stored
- * channel by channel, values pixel by pixel. */
-static void gather(const struct windows *w, const struct window *win, struct rfx_range rows,
-                   int64_t head, const struct room *room) {
+/* Copies the keys of a head in some rows of a window to the scratch, channel by channel. */
+static void gather_keys(const struct windows *w, const struct window *win, struct rfx_range rows,
+                        int64_t head, const struct room *room) {
     const struct rfx_view *in = &w->args->in[0];
-    int64_t n = rfx_rect_area(win->pixels), keys = w->keys + head * w->key_size;
-    int64_t values = 2 * w->keys + head * w->value_size;
+    int64_t n = rfx_rect_area(win->pixels), first = w->keys + head * w->key_size;
     int64_t p = (rows.lo - win->pixels.y0) * rfx_rect_cols(win->pixels);
     for (int64_t y = rows.lo; y < rows.hi; y++)
         for (int64_t x = win->pixels.x0; x < win->pixels.x1; x++, p++) {
-            const float *pixel = rfx_view_f32_at(in, y, x);
-            float *to = room->values + p * w->wide;
-            for (int64_t e = 0; e < w->key_size; e++) room->keys[e * n + p] = pixel[keys + e];
-            for (int64_t e = 0; e < w->value_size; e++) to[e] = pixel[values + e];
-            for (int64_t e = w->value_size; e < w->wide; e++) to[e] = 0.0f;
+            const float *key = rfx_view_f32_at(in, y, x) + first;
+            for (int64_t e = 0; e < w->key_size; e++) room->keys[e * n + p] = key[e];
         }
+}
+
+/* Copies the values of a head for `count` pixels of a window, from pixel number `first` on, to the
+ * scratch, pixel by pixel. */
+static void gather_values(const struct windows *w, const struct window *win, int64_t first,
+                          int64_t count, int64_t head, const struct room *room) {
+    int64_t cols = rfx_rect_cols(win->pixels), channel = 2 * w->keys + head * w->value_size;
+    int64_t y = win->pixels.y0 + first / cols, x = win->pixels.x0 + first % cols;
+    for (int64_t p = 0; p < count; p++) {
+        float *to = room->values + p * w->wide;
+        memcpy(to, rfx_view_f32_at(&w->args->in[0], y, x) + channel,
+               rfx_floats_bytes(w->value_size));
+        for (int64_t e = w->value_size; e < w->wide; e++) to[e] = 0.0f;
+        if (++x == win->pixels.x1) {
+            x = win->pixels.x0;
+            y++;
+        }
+    }
+}
+
+/* Computes the sums of `count` queries' weights times values, a part of the values at a time as
+ * rfx_dense_product does, so that their copy is small. */
+static void sum_values(const struct windows *w, const struct window *win, int64_t head,
+                       int64_t count, const struct room *room) {
+    int64_t n = rfx_rect_area(win->pixels);
+    memset(room->sums, 0, rfx_floats_bytes(count * w->wide));
+    struct rfx_dense_args part = {.w = room->values,
+                                  .y = room->sums,
+                                  .x_stride = n,
+                                  .w_stride = w->wide,
+                                  .y_stride = w->wide,
+                                  .rows = count,
+                                  .m = w->wide};
+    for (int64_t first = 0; first < n; first += part.k) {
+        part.x = room->scores + first;
+        part.k = rfx_min_i64(RFX_CONV_PART, n - first);
+        gather_values(w, win, first, part.k, head, room);
+        rfx_kernels()->dense(&part);
+    }
 }
 
 /* Adds the bias to the scores of the query at (y, x): one row of keys at a time, or all rows at
@@ -276,7 +312,7 @@ static void attend(const struct windows *w, const struct window *win, int64_t he
         add_bias(w, win, head, y, x, room->scores + i * n);
     }
     rfx_softmax_rows(room->scores, count, n);
-    rfx_dense_product(room->scores, room->values, room->sums, count, n, w->wide);
+    sum_values(w, win, head, count, room);
     for (int64_t i = 0; i < count; i++) {
         int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
         memcpy(rfx_view_f32_at(&args->out, y, x) + head * w->value_size, room->sums + i * w->wide,
@@ -297,7 +333,7 @@ static void make_window(void *user, int64_t index, int thread) {
     struct room room = room_of(w, thread);
     int64_t wanted = rfx_rect_area(win.wanted), queries = queries_of(w->attr);
     for (int64_t head = 0; head < w->attr->heads; head++) {
-        gather(w, &win, rfx_rect_row_range(win.pixels), head, &room);
+        gather_keys(w, &win, rfx_rect_row_range(win.pixels), head, &room);
         for (int64_t q = 0; q < wanted; q += queries)
             attend(w, &win, head, q, rfx_min_i64(queries, wanted - q), &room);
     }
@@ -314,7 +350,7 @@ static void gather_row(void *user, int64_t index, int thread) {
     const struct large *l = user;
     struct room room = room_of(l->windows, thread);
     int64_t y = l->window.pixels.y0 + index;
-    gather(l->windows, &l->window, (struct rfx_range){y, y + 1}, l->head, &room);
+    gather_keys(l->windows, &l->window, (struct rfx_range){y, y + 1}, l->head, &room);
 }
 
 static void make_queries(void *user, int64_t index, int thread) {

@@ -57,7 +57,7 @@ FACES = (("yunet_n_dynamic.onnx", "yunet", ("0.01", "0.05"), "640x640,320x480,22
 LARGE = (("yolo11n", 8000, 8000, 256, False), ("yolo12n", 8000, 8000, 416, False), ("yolo12n", 8000, 8000, 256, True),
          ("yolov8n", 16384, 16384, 96, False))
 OBB = "yolov8-obb"
-IN_PARTS = ("yolov5nu", "yolov8n", "yolo12n", "yolov8n-obb")
+IN_PARTS = ("yolov5nu", "yolov8n", "yolo11n", "yolo12n", "yolov8n-obb", "yolo11n-obb")
 MIB = 1 << 20
 
 
