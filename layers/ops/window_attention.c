@@ -156,6 +156,8 @@ static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node
     return status;
 }
 
+#define PIXELS_TO_SHARE 256 /* of smaller windows, waiting for each other takes longer */
+
 /* What all windows of a run have in common. */
 struct windows {
     const struct rfx_run_args *args;
@@ -164,6 +166,7 @@ struct windows {
     int64_t key_size, value_size;  /* channels of a head's keys, and of its values */
     int64_t wide;                  /* the latter rounded up to whole vectors */
     struct rfx_range down, across; /* window indices on the grid; cut-off ones included */
+    bool together;                 /* all threads compute one window after the other */
 };
 
 /* The areas of the scratch: keys [key_size][pixels] of a head, which threads share if the windows
@@ -324,6 +327,7 @@ static struct room room_of(const struct windows *w, int thread) {
     struct room room = {0};
     (void)room_floats(w->args->graph, w->args->node, w->args->scratch, thread,
                       rfx_team_threads(w->args->team), &room);
+    if (w->together) room.keys = w->args->scratch; /* the first area */
     return room;
 }
 
@@ -339,34 +343,34 @@ static void make_window(void *user, int64_t index, int thread) {
     }
 }
 
-/* A head of a large window, of which threads compute some queries each. */
-struct large {
+/* A head of a window, of which threads compute some queries each. */
+struct shared {
     const struct windows *windows;
     struct window window;
     int64_t head;
 };
 
 static void gather_row(void *user, int64_t index, int thread) {
-    const struct large *l = user;
-    struct room room = room_of(l->windows, thread);
-    int64_t y = l->window.pixels.y0 + index;
-    gather_keys(l->windows, &l->window, (struct rfx_range){y, y + 1}, l->head, &room);
+    const struct shared *s = user;
+    struct room room = room_of(s->windows, thread);
+    int64_t y = s->window.pixels.y0 + index;
+    gather_keys(s->windows, &s->window, (struct rfx_range){y, y + 1}, s->head, &room);
 }
 
 static void make_queries(void *user, int64_t index, int thread) {
-    const struct large *l = user;
-    struct room room = room_of(l->windows, thread);
-    int64_t queries = queries_of(l->windows->attr), first = index * queries;
-    attend(l->windows, &l->window, l->head, first,
-           rfx_min_i64(queries, rfx_rect_area(l->window.wanted) - first), &room);
+    const struct shared *s = user;
+    struct room room = room_of(s->windows, thread);
+    int64_t queries = queries_of(s->windows->attr), first = index * queries;
+    attend(s->windows, &s->window, s->head, first,
+           rfx_min_i64(queries, rfx_rect_area(s->window.wanted) - first), &room);
 }
 
-static void make_large(struct rfx_team *team, const struct windows *w, int64_t index) {
-    struct large l = {.windows = w, .window = window_at(w, index)};
-    int64_t units = rfx_ceil_div(rfx_rect_area(l.window.wanted), queries_of(w->attr));
-    for (; l.head < w->attr->heads; l.head++) {
-        rfx_team_for(team, rfx_rect_rows(l.window.pixels), gather_row, &l);
-        rfx_team_for(team, units, make_queries, &l);
+static void make_together(struct rfx_team *team, const struct windows *w, int64_t index) {
+    struct shared s = {.windows = w, .window = window_at(w, index)};
+    int64_t units = rfx_ceil_div(rfx_rect_area(s.window.wanted), queries_of(w->attr));
+    for (; s.head < w->attr->heads; s.head++) {
+        rfx_team_for(team, rfx_rect_rows(s.window.pixels), gather_row, &s);
+        rfx_team_for(team, units, make_queries, &s);
     }
 }
 
@@ -379,11 +383,12 @@ static void run(const struct rfx_run_args *args) {
     w.down = windows_of(rfx_rect_row_range(args->rect), a->h, a->shift_h);
     w.across = windows_of(rfx_rect_col_range(args->rect), a->w, a->shift_w);
     int64_t windows = rfx_range_size(w.down) * rfx_range_size(w.across);
-    /* Of small windows, such as those of Swin transformers, each thread computes some. Large ones
-     * are computed one after the other by all threads. */
-    bool large = rfx_node_has_large_windows(args->node);
-    if (!large) rfx_team_for(args->team, windows, make_window, &w);
-    for (int64_t i = 0; large && i < windows; i++) make_large(args->team, &w, i);
+    /* Of small windows, such as those of Swin transformers, each thread computes some. Large ones,
+     * and those that are fewer than threads, are computed one after the other by all threads. */
+    bool few = windows < rfx_team_threads(args->team) && pixels_of(a) >= PIXELS_TO_SHARE;
+    w.together = few || rfx_node_has_large_windows(args->node);
+    if (!w.together) rfx_team_for(args->team, windows, make_window, &w);
+    for (int64_t i = 0; w.together && i < windows; i++) make_together(args->team, &w, i);
 }
 
 static const struct rfx_weight_slot weights[] = {
