@@ -185,16 +185,17 @@ struct rfx_attention_attr {
 };
 
 /* Attention within windows of h x w pixels. One of the windows begins at (shift_h, shift_w), 0 <=
- * shift < size; windows at the borders are cut off. The input has 3 c channels: c of queries, c of
- * keys, c of values; in each, the channels of a head follow each other. The output has c channels.
- * The score of query i and key j of a window is (q scale) k + bias[head][i][j], where i and j
- * number the pixels of an uncut window row by row. */
+ * shift < size; windows at the borders are cut off. The input has the channels of all queries, then
+ * as many of all keys, then those of all values, which the output has too; in each, the channels of
+ * a head follow each other. The score of query i and key j of a window is (q scale) k +
+ * bias[head][i][j], where i and j number the pixels of an uncut window row by row. */
 #define RFX_WINDOW_MOST_BIASED 4096 /* pixels of a window with a bias */
 #define RFX_WINDOW_MOST_PIXELS ((int64_t)1 << 26)
 #define RFX_WINDOW_MOST_HEADS 4096
 struct rfx_window_attention_attr {
     int64_t h, w, shift_h, shift_w;
     int64_t heads;
+    int64_t value_size; /* channels of a head's values; 0: as many as of its keys */
     float scale;
     int bias;      /* weight index, or -1 */
     bool by_table; /* true: bias is [(2 h - 1) (2 w - 1)][heads], indexed by how many rows the query

@@ -7,10 +7,10 @@
  * exp(-100) is too small to change a float sum that contains a 1. Here the sums leave out such
  * pairs, so that a window's values depend on its own pixels alone.
  *
- * For each query and head: q is multiplied by the scale. Scores are sums over the head's channels,
- * as in MATMUL. The bias is added. Softmax and the product with v are computed as by PLAIN_SOFTMAX
- * and MATMUL, over the window's pixels row by row. So the bits of an element depend neither on the
- * rectangle nor on which other elements are computed with it. */
+ * For each query and head: q is multiplied by the scale. Scores are sums over the channels of the
+ * head's keys, as in MATMUL. The bias is added. Softmax and the product with v are computed as by
+ * PLAIN_SOFTMAX and MATMUL, over the window's pixels row by row. So the bits of an element depend
+ * neither on the rectangle nor on which other elements are computed with it. */
 #include <stddef.h>
 #include <string.h>
 
@@ -21,6 +21,29 @@
 
 static int64_t pixels_of(const struct rfx_window_attention_attr *a) {
     return a->h * a->w;
+}
+
+/* Returns the channels of a head's values, for an input of c channels. */
+static int64_t value_size_of(const struct rfx_window_attention_attr *a, int64_t c) {
+    return a->value_size > 0 ? a->value_size : c / 3 / a->heads;
+}
+
+static enum rfx_status check_channels(const struct rfx_node *node, int64_t c,
+                                      struct rfx_error *err) {
+    const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+    bool heads = a->heads >= 1 && a->heads <= RFX_WINDOW_MOST_HEADS;
+    if (a->value_size == 0 && (!heads || c % 3 != 0 || c / 3 % a->heads != 0))
+        return rfx_infer_refuse(node, err, "%lld channels are no three times %lld heads",
+                                (long long)c, (long long)a->heads);
+    if (a->value_size == 0) return RFX_OK;
+    int64_t of_head = heads ? c / a->heads : 0; /* of queries, keys and values */
+    if (!heads || c % a->heads != 0 || a->value_size < 0 || a->value_size >= of_head ||
+        (of_head - a->value_size) % 2 != 0)
+        return rfx_infer_refuse(node, err,
+                                "%lld channels are no %lld heads with as many channels of queries "
+                                "as of keys, and %lld of values",
+                                (long long)c, (long long)a->heads, (long long)a->value_size);
+    return RFX_OK;
 }
 
 static enum rfx_status check_sizes(const struct rfx_node *node, const struct rfx_tensor *in,
@@ -34,10 +57,8 @@ static enum rfx_status check_sizes(const struct rfx_node *node, const struct rfx
         return rfx_infer_refuse(node, err, "windows of %lld x %lld shifted by %lld x %lld",
                                 (long long)a->h, (long long)a->w, (long long)a->shift_h,
                                 (long long)a->shift_w);
-    if (a->heads < 1 || a->heads > RFX_WINDOW_MOST_HEADS || in->c % 3 != 0 ||
-        in->c / 3 % a->heads != 0)
-        return rfx_infer_refuse(node, err, "%lld channels are no three times %lld heads",
-                                (long long)in->c, (long long)a->heads);
+    enum rfx_status status = check_channels(node, in->c, err);
+    if (status != RFX_OK) return status;
     if (in->h % a->h != 0 || in->w % a->w != 0)
         return rfx_infer_refuse(node, err,
                                 "a map of %lld x %lld is not cut into windows of %lld x %lld: "
@@ -69,7 +90,7 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     if (a->by_table && table_row(a) > RFX_PACK_MIN_TEMP_ELEMS)
         return rfx_infer_refuse(node, err, "a table of biases of %lld elements a row, more than %d",
                                 (long long)table_row(a), RFX_PACK_MIN_TEMP_ELEMS);
-    return rfx_infer_set_map(node, in->c / 3, in->h, in->w, err);
+    return rfx_infer_set_map(node, a->heads * value_size_of(a, in->c), in->h, in->w, err);
 }
 
 static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct rfx_node *node,
@@ -81,11 +102,16 @@ static struct rfx_axis_map axis_map(const struct rfx_graph *graph, const struct 
                      : rfx_axis_map_blocks(a->w, -a->shift_w);
 }
 
+/* Returns the channels of all keys, which are as many as those of all queries. */
+static int64_t keys_of(const struct rfx_graph *graph, const struct rfx_node *node) {
+    return (rfx_infer_in(graph, node, 0)->c - node->out.c) / 2;
+}
+
 /* Counts the MACs of whole windows, as the cyclic form needs them. Windows at the borders take
  * fewer. */
 static uint64_t macs(const struct rfx_graph *graph, const struct rfx_node *node, uint64_t area) {
-    (void)graph;
-    return area * (uint64_t)(2 * pixels_of(&node->attr.window_attention)) * (uint64_t)node->out.c;
+    return area * (uint64_t)pixels_of(&node->attr.window_attention) *
+           (uint64_t)(keys_of(graph, node) + node->out.c);
 }
 
 static size_t packed_bytes(const struct rfx_graph *graph, const struct rfx_node *node) {
@@ -130,16 +156,22 @@ static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node
     return status;
 }
 
+#define PIXELS_TO_SHARE 256 /* of smaller windows, waiting for each other takes longer */
+
 /* What all windows of a run have in common. */
 struct windows {
     const struct rfx_run_args *args;
     const struct rfx_window_attention_attr *attr;
-    int64_t size, wide;            /* channels of a head; the same rounded up to whole vectors */
+    int64_t keys;                  /* channels of all keys */
+    int64_t key_size, value_size;  /* channels of a head's keys, and of its values */
+    int64_t wide;                  /* the latter rounded up to whole vectors */
     struct rfx_range down, across; /* window indices on the grid; cut-off ones included */
+    bool together;                 /* all threads compute one window after the other */
 };
 
-/* The areas of the scratch: keys [size][pixels] and values [pixels][wide] of a head, which threads
- * share if the windows are large; a thread's queries, scores and sums [queries][...]. */
+/* The areas of the scratch: keys [key_size][pixels] of a head, which threads share if the windows
+ * are large; a thread's values [of a part][wide], and its queries, scores and sums [queries][...].
+ */
 struct room {
     float *keys, *values, *queries, *scores, *sums;
 };
@@ -150,16 +182,17 @@ static int64_t queries_of(const struct rfx_window_attention_attr *a) {
 }
 
 /* Sets the areas of a thread, if there is scratch, and returns the floats for `threads` threads. */
-static int64_t room_floats(const struct rfx_node *node, float *start, int thread, int threads,
-                           struct room *room) {
+static int64_t room_floats(const struct rfx_graph *graph, const struct rfx_node *node, float *start,
+                           int thread, int threads, struct room *room) {
     const struct rfx_window_attention_attr *a = &node->attr.window_attention;
-    int64_t n = pixels_of(a), size = node->out.c / a->heads, wide = rfx_conv_filled(size);
-    int64_t queries = queries_of(a), at = 0;
-    const int64_t parts[5] = {size * n, n * wide, queries * size, queries * n, queries * wide};
+    int64_t n = pixels_of(a), size = keys_of(graph, node) / a->heads;
+    int64_t wide = rfx_conv_filled(node->out.c / a->heads), queries = queries_of(a), at = 0;
+    const int64_t parts[5] = {size * n, rfx_min_i64(n, RFX_CONV_PART) * wide, queries * size,
+                              queries * n, queries * wide};
     float **const places[5] = {&room->keys, &room->values, &room->queries, &room->scores,
                                &room->sums};
     for (int i = 0; i < 5; i++) {
-        bool shared = i < 2 && rfx_node_has_large_windows(node);
+        bool shared = i == 0 && rfx_node_has_large_windows(node);
         int64_t floats = rfx_conv_filled(parts[i]);
         if (start != NULL) *places[i] = start + at + (shared ? 0 : thread * floats);
         at += shared ? floats : threads * floats;
@@ -170,8 +203,7 @@ static int64_t room_floats(const struct rfx_node *node, float *start, int thread
 static size_t scratch_bytes(const struct rfx_graph *graph, const struct rfx_node *node,
                             int threads) {
     struct room none = {0};
-    (void)graph;
-    return rfx_floats_bytes(room_floats(node, NULL, 0, threads, &none));
+    return rfx_floats_bytes(room_floats(graph, node, NULL, 0, threads, &none));
 }
 
 /* Returns the indices of the windows that contain part of `r`. Window 0 is the first whole one. */
@@ -196,21 +228,56 @@ static struct window window_at(const struct windows *w, int64_t index) {
     return win;
 }
 
-/* Copies the keys and values of a head in some rows of a window to the scratch. Keys are stored
- * channel by channel, values pixel by pixel. */
-static void gather(const struct windows *w, const struct window *win, struct rfx_range rows,
-                   int64_t head, const struct room *room) {
+/* Copies the keys of a head in some rows of a window to the scratch, channel by channel. */
+static void gather_keys(const struct windows *w, const struct window *win, struct rfx_range rows,
+                        int64_t head, const struct room *room) {
     const struct rfx_view *in = &w->args->in[0];
-    int64_t c = w->args->node->out.c, n = rfx_rect_area(win->pixels);
+    int64_t n = rfx_rect_area(win->pixels), first = w->keys + head * w->key_size;
     int64_t p = (rows.lo - win->pixels.y0) * rfx_rect_cols(win->pixels);
     for (int64_t y = rows.lo; y < rows.hi; y++)
         for (int64_t x = win->pixels.x0; x < win->pixels.x1; x++, p++) {
-            const float *key = rfx_view_f32_at(in, y, x) + c + head * w->size, *value = key + c;
-            float *to = room->values + p * w->wide;
-            for (int64_t e = 0; e < w->size; e++) room->keys[e * n + p] = key[e];
-            for (int64_t e = 0; e < w->size; e++) to[e] = value[e];
-            for (int64_t e = w->size; e < w->wide; e++) to[e] = 0.0f;
+            const float *key = rfx_view_f32_at(in, y, x) + first;
+            for (int64_t e = 0; e < w->key_size; e++) room->keys[e * n + p] = key[e];
         }
+}
+
+/* Copies the values of a head for `count` pixels of a window, from pixel number `first` on, to the
+ * scratch, pixel by pixel. */
+static void gather_values(const struct windows *w, const struct window *win, int64_t first,
+                          int64_t count, int64_t head, const struct room *room) {
+    int64_t cols = rfx_rect_cols(win->pixels), channel = 2 * w->keys + head * w->value_size;
+    int64_t y = win->pixels.y0 + first / cols, x = win->pixels.x0 + first % cols;
+    for (int64_t p = 0; p < count; p++) {
+        float *to = room->values + p * w->wide;
+        memcpy(to, rfx_view_f32_at(&w->args->in[0], y, x) + channel,
+               rfx_floats_bytes(w->value_size));
+        for (int64_t e = w->value_size; e < w->wide; e++) to[e] = 0.0f;
+        if (++x == win->pixels.x1) {
+            x = win->pixels.x0;
+            y++;
+        }
+    }
+}
+
+/* Computes the sums of `count` queries' weights times values, a part of the values at a time as
+ * rfx_dense_product does, so that their copy is small. */
+static void sum_values(const struct windows *w, const struct window *win, int64_t head,
+                       int64_t count, const struct room *room) {
+    int64_t n = rfx_rect_area(win->pixels);
+    memset(room->sums, 0, rfx_floats_bytes(count * w->wide));
+    struct rfx_dense_args part = {.w = room->values,
+                                  .y = room->sums,
+                                  .x_stride = n,
+                                  .w_stride = w->wide,
+                                  .y_stride = w->wide,
+                                  .rows = count,
+                                  .m = w->wide};
+    for (int64_t first = 0; first < n; first += part.k) {
+        part.x = room->scores + first;
+        part.k = rfx_min_i64(RFX_CONV_PART, n - first);
+        gather_values(w, win, first, part.k, head, room);
+        rfx_kernels()->dense(&part);
+    }
 }
 
 /* Adds the bias to the scores of the query at (y, x): one row of keys at a time, or all rows at
@@ -238,28 +305,29 @@ static void attend(const struct windows *w, const struct window *win, int64_t he
     const struct rfx_run_args *args = w->args;
     for (int64_t i = 0; i < count; i++) {
         int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
-        const float *q = rfx_view_f32_at(&args->in[0], y, x) + head * w->size;
-        for (int64_t e = 0; e < w->size; e++)
-            room->queries[i * w->size + e] = q[e] * w->attr->scale;
+        const float *q = rfx_view_f32_at(&args->in[0], y, x) + head * w->key_size;
+        for (int64_t e = 0; e < w->key_size; e++)
+            room->queries[i * w->key_size + e] = q[e] * w->attr->scale;
     }
-    rfx_dense_product(room->queries, room->keys, room->scores, count, w->size, n);
+    rfx_dense_product(room->queries, room->keys, room->scores, count, w->key_size, n);
     for (int64_t i = 0; i < count; i++) {
         int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
         add_bias(w, win, head, y, x, room->scores + i * n);
     }
     rfx_softmax_rows(room->scores, count, n);
-    rfx_dense_product(room->scores, room->values, room->sums, count, n, w->wide);
+    sum_values(w, win, head, count, room);
     for (int64_t i = 0; i < count; i++) {
         int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
-        memcpy(rfx_view_f32_at(&args->out, y, x) + head * w->size, room->sums + i * w->wide,
-               rfx_floats_bytes(w->size));
+        memcpy(rfx_view_f32_at(&args->out, y, x) + head * w->value_size, room->sums + i * w->wide,
+               rfx_floats_bytes(w->value_size));
     }
 }
 
 static struct room room_of(const struct windows *w, int thread) {
     struct room room = {0};
-    (void)room_floats(w->args->node, w->args->scratch, thread, rfx_team_threads(w->args->team),
-                      &room);
+    (void)room_floats(w->args->graph, w->args->node, w->args->scratch, thread,
+                      rfx_team_threads(w->args->team), &room);
+    if (w->together) room.keys = w->args->scratch; /* the first area */
     return room;
 }
 
@@ -269,55 +337,58 @@ static void make_window(void *user, int64_t index, int thread) {
     struct room room = room_of(w, thread);
     int64_t wanted = rfx_rect_area(win.wanted), queries = queries_of(w->attr);
     for (int64_t head = 0; head < w->attr->heads; head++) {
-        gather(w, &win, rfx_rect_row_range(win.pixels), head, &room);
+        gather_keys(w, &win, rfx_rect_row_range(win.pixels), head, &room);
         for (int64_t q = 0; q < wanted; q += queries)
             attend(w, &win, head, q, rfx_min_i64(queries, wanted - q), &room);
     }
 }
 
-/* A head of a large window, of which threads compute some queries each. */
-struct large {
+/* A head of a window, of which threads compute some queries each. */
+struct shared {
     const struct windows *windows;
     struct window window;
     int64_t head;
 };
 
 static void gather_row(void *user, int64_t index, int thread) {
-    const struct large *l = user;
-    struct room room = room_of(l->windows, thread);
-    int64_t y = l->window.pixels.y0 + index;
-    gather(l->windows, &l->window, (struct rfx_range){y, y + 1}, l->head, &room);
+    const struct shared *s = user;
+    struct room room = room_of(s->windows, thread);
+    int64_t y = s->window.pixels.y0 + index;
+    gather_keys(s->windows, &s->window, (struct rfx_range){y, y + 1}, s->head, &room);
 }
 
 static void make_queries(void *user, int64_t index, int thread) {
-    const struct large *l = user;
-    struct room room = room_of(l->windows, thread);
-    int64_t queries = queries_of(l->windows->attr), first = index * queries;
-    attend(l->windows, &l->window, l->head, first,
-           rfx_min_i64(queries, rfx_rect_area(l->window.wanted) - first), &room);
+    const struct shared *s = user;
+    struct room room = room_of(s->windows, thread);
+    int64_t queries = queries_of(s->windows->attr), first = index * queries;
+    attend(s->windows, &s->window, s->head, first,
+           rfx_min_i64(queries, rfx_rect_area(s->window.wanted) - first), &room);
 }
 
-static void make_large(struct rfx_team *team, const struct windows *w, int64_t index) {
-    struct large l = {.windows = w, .window = window_at(w, index)};
-    int64_t units = rfx_ceil_div(rfx_rect_area(l.window.wanted), queries_of(w->attr));
-    for (; l.head < w->attr->heads; l.head++) {
-        rfx_team_for(team, rfx_rect_rows(l.window.pixels), gather_row, &l);
-        rfx_team_for(team, units, make_queries, &l);
+static void make_together(struct rfx_team *team, const struct windows *w, int64_t index) {
+    struct shared s = {.windows = w, .window = window_at(w, index)};
+    int64_t units = rfx_ceil_div(rfx_rect_area(s.window.wanted), queries_of(w->attr));
+    for (; s.head < w->attr->heads; s.head++) {
+        rfx_team_for(team, rfx_rect_rows(s.window.pixels), gather_row, &s);
+        rfx_team_for(team, units, make_queries, &s);
     }
 }
 
 static void run(const struct rfx_run_args *args) {
     const struct rfx_window_attention_attr *a = &args->node->attr.window_attention;
-    struct windows w = {.args = args, .attr = a, .size = args->node->out.c / a->heads};
-    w.wide = rfx_conv_filled(w.size);
+    struct windows w = {.args = args, .attr = a, .keys = keys_of(args->graph, args->node)};
+    w.key_size = w.keys / a->heads;
+    w.value_size = args->node->out.c / a->heads;
+    w.wide = rfx_conv_filled(w.value_size);
     w.down = windows_of(rfx_rect_row_range(args->rect), a->h, a->shift_h);
     w.across = windows_of(rfx_rect_col_range(args->rect), a->w, a->shift_w);
     int64_t windows = rfx_range_size(w.down) * rfx_range_size(w.across);
-    /* Of small windows, such as those of Swin transformers, each thread computes some. Large ones
-     * are computed one after the other by all threads. */
-    bool large = rfx_node_has_large_windows(args->node);
-    if (!large) rfx_team_for(args->team, windows, make_window, &w);
-    for (int64_t i = 0; large && i < windows; i++) make_large(args->team, &w, i);
+    /* Of small windows, such as those of Swin transformers, each thread computes some. Large ones,
+     * and those that are fewer than threads, are computed one after the other by all threads. */
+    bool few = windows < rfx_team_threads(args->team) && pixels_of(a) >= PIXELS_TO_SHARE;
+    w.together = few || rfx_node_has_large_windows(args->node);
+    if (!w.together) rfx_team_for(args->team, windows, make_window, &w);
+    for (int64_t i = 0; w.together && i < windows; i++) make_together(args->team, &w, i);
 }
 
 static const struct rfx_weight_slot weights[] = {

@@ -10,8 +10,9 @@ For each network of tools/scripts/export_detectors.py and each size:
    Ultralytics' own suppression of boxes with an angle; of others with --soft-nms too;
 3. the tensor agrees with ONNX Runtime within 1e-2 of its largest magnitude;
 4. the file of boxes has the same bytes under every plan (untiled, bands, tiles, the least memory that
-   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged (yolo11n and
-   yolov10n have no parts: their attention is computed with whole tensors);
+   the planner names) and with one to three threads, and when 1, 2, 3 and 5 parts are merged. Those without parts
+   say so: yolov10n and yolo26n choose boxes of the whole image (their candidates have parts), areas of
+   yolo12n end within rows where these are no multiple of 64;
 5. key points of -pose networks are those of the tensor, as the boxes in 2;
 6. masks of -seg networks, in all three forms, are those of tests/oracle/mask_cases.py on the tensors of
    the same run, and Ultralytics' process_mask has other pixels only where the value that is compared
@@ -58,7 +59,7 @@ FACES = (("yunet_n_dynamic.onnx", "yunet", ("0.01", "0.05"), "640x640,320x480,22
 LARGE = (("yolo11n", 8000, 8000, 256, False), ("yolo12n", 8000, 8000, 416, False), ("yolo12n", 8000, 8000, 256, True),
          ("yolov8n", 16384, 16384, 96, False))
 OBB, CHOSEN_OBB = "yolov8-obb", "yolo26-obb"
-IN_PARTS = ("yolov5nu", "yolov8n", "yolo12n", "yolov8n-obb")
+IN_PARTS = ("yolov5nu", "yolov8n", "yolo11n", "yolo12n", "yolov8n-obb", "yolo11n-obb")
 MIB = 1 << 20
 
 
@@ -149,6 +150,10 @@ def compare(program, model, head, image, size, work):
     if least is None:
         return say(False, name, f"no least budget in: {words[:300]}")
     good = same_plans(program, model, image, name, first, other, [*PLANS[1:], least], *asked) and good
+    if head == "yolov10":
+        return parts_of_candidates(program, model, image, name, work) and good
+    if model.stem == "yolo12n" and int(size.split("x")[0]) % 64 != 0:  # an area ends within a row
+        return refuses_parts(program, model, image, name, work) and good
     if model.stem not in IN_PARTS:
         return good
     return same_parts(program, model, image, name, first, work, (), asked) and good
@@ -197,6 +202,29 @@ def results_of_parts(program, model, image, count, merged, work, head=()):
     return wrong
 
 
+def refuses_parts(program, model, image, name, work):
+    code, _, words = call(program, "run", model, image, "--part", "1/2", "-o", work / "part1.npy")
+    return say(code == 3 and "has no parts" in words, name, "has no parts")
+
+
+def parts_of_candidates(program, model, image, name, work):
+    """The network up to the candidates of which its TopK chooses, in parts."""
+    import onnx
+    import onnx.utils
+
+    good = refuses_parts(program, model, image, name, work)
+    maker = {value: node for node in onnx.load(model).graph.node for value in node.output}
+    node = next(node for node in maker.values() if node.op_type == "TopK")
+    while node.op_type != "Split":
+        node = maker[node.input[0]]
+    candidates, first, head = work / "candidates.onnx", work / "first.json", ("--head", "yolov8")
+    onnx.utils.extract_model(model, candidates, ["images"], [node.input[0]], check_model=False)
+    wrong = boxes_of(program, candidates, image, first, *head, *PLANS[0].split())
+    if wrong:
+        return say(False, name, wrong)
+    return same_parts(program, candidates, image, f"candidates of {name}", first, work, head) and good
+
+
 def same_parts(program, model, image, name, first, work, head=(), asked=()):
     """head: options of the parts; asked: those of merge besides."""
     good, merged = True, work / "merged.json"
@@ -207,6 +235,8 @@ def same_parts(program, model, image, name, first, work, head=(), asked=()):
             wrong = f"{count} parts: another file of boxes"
         good = (not wrong or say(False, name, wrong)) and good
     return say(good, name, "the same file of 1, 2, 3 and 5 parts")
+
+
 def like_ultralytics(prototypes, coefficients, boxes, shape, name):
     """The same masks by Ultralytics, whose sums are in another order."""
     import mask_cases

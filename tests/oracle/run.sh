@@ -54,9 +54,9 @@ rm -f "$work"/attention_*.onnx
 "$venv/bin/python" window_models.py "$work"
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/window_*.onnx --sizes 24x32 --tiles 3x2
 rm -f "$work"/window_*.onnx
-# Layers of YOLO12, which come from the same script.
-"$venv/bin/python" check_models.py "$build/rfexec" "$work"/area_large.onnx --sizes 132x66 --tiles 3x2
-rm -f "$work"/area_large.onnx
+# Layers of YOLO11 and YOLO12, which come from the same script.
+"$venv/bin/python" check_models.py "$build/rfexec" "$work"/area_large*.onnx --sizes 132x66 --tiles 3x2
+rm -f "$work"/area_large*.onnx
 "$venv/bin/python" check_models.py "$build/rfexec" "$work"/area_*.onnx --sizes 24x32 --tiles 3x2
 rm -f "$work"/area_*.onnx
 # Batches, and models that are fixed to one.

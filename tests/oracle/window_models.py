@@ -3,7 +3,7 @@
     window_models.py FOLDER
 
 Each is a convolution of 3 to 16 channels, a layer of a Swin transformer on its tokens, and a
-convolution, for pictures of 24x32; area_large is for 132x66. What is called other_... is no such attention: it has to be right
+convolution, for pictures of 24x32; area_large and area_large_wide are for 132x66. What is called other_... is no such attention: it has to be right
 all the same.
 """
 
@@ -254,6 +254,25 @@ def areas(folder, name, height, width, count):
     save(folder, name, nodes, constants, opset=13, prefix="area")
 
 
+def wide(folder, name, height, width, keys):
+    """Attention of YOLO11 and YOLOv10 over a whole map: query, key and value of a head side by side, of different sizes."""
+    heads = 2
+    size = CHANNELS // heads
+    of_head = 2 * keys + size
+    constants = [weight("wqkv", heads * of_head, CHANNELS, 1, 1), weight("bqkv", heads * of_head),
+                 weight("wpe", CHANNELS, 1, 3, 3), number("scale", keys**-0.5), shape("parts", keys, keys, size),
+                 shape("split", 1, heads, of_head, height * width), shape("map", 1, CHANNELS, height, width)]
+    split = op("Split", "p2 parts", "q", axis=2)
+    split.output.extend(["k", "v"])
+    nodes = [op("Conv", "c wqkv bqkv", "p1"), op("Reshape", "p1 split", "p2"), split, op("Mul", "q scale", "qs"),
+             op("Transpose", "qs", "qt", perm=[0, 1, 3, 2]), op("MatMul", "qt k", "d"),
+             op("Softmax", "d", "a", axis=-1), op("Transpose", "a", "at", perm=[0, 1, 3, 2]),
+             op("MatMul", "v at", "o1"), op("Reshape", "o1 map", "o"), op("Reshape", "v map", "w"),
+             op("Conv", "w wpe", "pe", group=CHANNELS, pads=[1, 1, 1, 1]), op("Add", "o pe", "s1"),
+             op("Add", "c s1", "n")]
+    save(folder, name, nodes, constants, opset=13, prefix="area")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -268,6 +287,9 @@ def main():
     areas(folder, "of_rows", HEIGHT, WIDTH, 4)
     areas(folder, "other_cut_in_a_row", HEIGHT, WIDTH, 64)
     areas(folder, "large", 132, 66, 2)  # more pixels than a thread takes alone
+    wide(folder, "wide", HEIGHT, WIDTH, 4)
+    wide(folder, "narrow", HEIGHT, WIDTH, 11)
+    wide(folder, "large_wide", 132, 66, 3)
     heads_first(folder, "heads_first", put_by_indices)
     heads_first(folder, "heads_first_put_back", put_by_axes)
     layer(folder, "other_mask", shift=4, masked=mask(8, 3))

@@ -453,15 +453,32 @@ static int find_narrowest(const struct rfx_graph *graph, const struct point *poi
     return best;
 }
 
+/* Returns whether a stream would hold many rows for a node: those of a large window, or all. */
+static bool holds_many_rows(const struct rfx_node *node) {
+    return rfx_node_has_large_windows(node) ||
+           (node->op == RFX_OP_WINDOW_ATTENTION && node->attr.window_attention.h == node->out.h);
+}
+
+/* Returns the first node from index `from` on that is an output, or the last node. Nothing crosses
+ * a cut behind all outputs of a shard, but it leaves all work in one stage. */
+static int first_end(const struct rfx_graph *graph, int from) {
+    int end = graph->n_nodes - 1;
+    for (int e = 0; e < graph->n_ends; e++) {
+        int node = graph->ends[e].node;
+        if (node >= from && node < end) end = node;
+    }
+    return end;
+}
+
 enum rfx_status rfx_partition_window_cuts(const struct rfx_graph *graph, int *cuts, int *n_cuts,
                                           struct rfx_error *err) {
     int windows[RFX_PARTITION_MAX_WINDOWS + 1], count = 0;
     struct point *points;
     for (int i = 0; i < graph->n_nodes && count < RFX_PARTITION_MAX_WINDOWS; i++)
-        if (rfx_node_has_large_windows(&graph->nodes[i])) windows[count++] = i;
-    windows[count] = graph->n_nodes - 1;
+        if (holds_many_rows(&graph->nodes[i])) windows[count++] = i;
     *n_cuts = 0;
     if (count == 0) return RFX_OK;
+    windows[count] = first_end(graph, windows[count - 1]);
     enum rfx_status status = make_points(graph, &points, err);
     if (status != RFX_OK) return status;
     for (int k = 0; k < count; k++) {

@@ -1177,7 +1177,8 @@ struct windows {
     const struct rfx_node *node;
     const struct rfx_window_attention_attr *attr;
     int64_t down, across; /* number of windows from top to bottom, and from left to right */
-    int64_t pixels, size; /* pixels of a window; channels of a head */
+    int64_t pixels;       /* of a window */
+    int64_t keys, values; /* channels of a head's keys, and of its values */
 };
 
 static const char *text(const struct windows *w, const char *part) {
@@ -1240,18 +1241,19 @@ static const char *roll(const struct windows *w, const char *part, const char *i
     return output == NULL ? name : output;
 }
 
-/* Writes channels [first, first + c) of a map, divided into windows, as a tensor (down, across,
- * heads, pixels, size) or, if `turned`, (down, across, heads, size, pixels). Returns its name. */
+/* Writes heads of `size` channels, from channel `first` of a map on, divided into windows, as a
+ * tensor (down, across, heads, pixels, size) or, if `turned`, (down, across, heads, size, pixels).
+ * Returns its name. */
 static const char *part_of(const struct windows *w, const char *part, const char *map,
-                           int64_t first, bool turned) {
+                           int64_t first, int64_t size, bool turned) {
     static const int64_t straight[6] = {2, 4, 0, 3, 5, 1}, keys[6] = {2, 4, 0, 1, 3, 5};
     const struct rfx_window_attention_attr *a = w->attr;
     struct rfx_onnx_writer *writer = &w->x->writer;
-    const int64_t apart[6] = {a->heads, w->size, w->down, a->h, w->across, a->w};
-    const int64_t joined[5] = {w->down, w->across, a->heads, turned ? w->size : w->pixels,
-                               turned ? w->pixels : w->size};
-    const char *in =
-        slice(w, rfx_onnx_text(writer, "%s.channels", part), map, 1, first, first + w->node->out.c);
+    const int64_t apart[6] = {a->heads, size, w->down, a->h, w->across, a->w};
+    const int64_t joined[5] = {w->down, w->across, a->heads, turned ? size : w->pixels,
+                               turned ? w->pixels : size};
+    const char *in = slice(w, rfx_onnx_text(writer, "%s.channels", part), map, 1, first,
+                           first + a->heads * size);
     in = reshape(w, rfx_onnx_text(writer, "%s.apart", part), in, apart, 6, NULL);
     in = transpose(w, rfx_onnx_text(writer, "%s.windows", part), in, turned ? keys : straight, 6);
     return reshape(w, part, in, joined, 5, NULL);
@@ -1356,12 +1358,12 @@ static const char *add_masks(const struct windows *w, const char *scores) {
     return make(w, "Add", "masked.columns", scores, mask_of(w, false));
 }
 
-/* Writes the tensor (down, across, heads, pixels, size) as a map to `output`. */
+/* Writes the tensor (down, across, heads, pixels, values) as a map to `output`. */
 static void as_map(const struct windows *w, const char *in, const char *output) {
     static const int64_t perm[6] = {2, 5, 0, 3, 1, 4};
     const struct rfx_window_attention_attr *a = w->attr;
     const struct rfx_tensor *out = &w->node->out;
-    const int64_t apart[6] = {w->down, w->across, a->heads, a->h, a->w, w->size};
+    const int64_t apart[6] = {w->down, w->across, a->heads, a->h, a->w, w->values};
     const int64_t map[4] = {1, out->c, out->h, out->w};
     bool rolled = a->shift_h != 0 || a->shift_w != 0;
     in = reshape(w, "out.apart", in, apart, 6, NULL);
@@ -1378,15 +1380,16 @@ static void export_window_attention(struct exporter *x, const struct rfx_node *n
                                     const char *output) {
     const struct rfx_window_attention_attr *a = &node->attr.window_attention;
     const struct rfx_tensor *map = &node->out;
+    int64_t c = x->graph->nodes[node->in[0]].out.c, keys = (c - map->c) / 2; /* of all heads */
     const struct windows w = {
-        x, node, a, map->h / a->h, map->w / a->w, a->h * a->w, map->c / a->heads};
+        x, node, a, map->h / a->h, map->w / a->w, a->h * a->w, keys / a->heads, map->c / a->heads};
     const char *in = roll(&w, "down", input(x, node, 0), 2, a->shift_h, map->h, NULL);
     in = roll(&w, "across", in, 3, a->shift_w, map->w, NULL);
-    const char *queries = part_of(&w, "queries", in, 0, false);
-    const char *keys = part_of(&w, "keys", in, map->c, true);
-    const char *values = part_of(&w, "values", in, 2 * map->c, false);
+    const char *queries = part_of(&w, "queries", in, 0, w.keys, false);
+    const char *turned = part_of(&w, "keys", in, keys, w.keys, true);
+    const char *values = part_of(&w, "values", in, 2 * keys, w.values, false);
     queries = make(&w, "Mul", "scaled", queries, scalar(x, node->name, "scale", a->scale));
-    const char *scores = add_bias(&w, make(&w, "MatMul", "scores", queries, keys));
+    const char *scores = add_bias(&w, make(&w, "MatMul", "scores", queries, turned));
     scores = add_masks(&w, scores);
     const char *weights = text(&w, "softmax");
     rfx_onnx_int(emit1(x, "Softmax", weights, weights, scores), "axis", -1);

@@ -144,34 +144,33 @@ static bool is_turned_softmax(const struct rfx_onnx_import *ctx, int in) {
            ctx->graph->nodes[node->in[0]].op == RFX_OP_PLAIN_SOFTMAX;
 }
 
-/* Returns the channels of a part, or of all three, as a map in which the heads follow each other.
- */
+/* Returns the channels of parts [from, end), which are of one map, as a map in which the heads
+ * follow each other. If the map already has these channels in this order, returns the map. */
 static int select_heads(struct rfx_onnx_import *ctx, const struct rfx_found_windows *found,
-                        int part, int parts) {
-    int64_t c = found->channels, size = c / found->attr.heads;
-    int64_t *map = rfx_onnx_alloc(ctx, (size_t)(parts * c), sizeof *map);
-    for (int64_t k = 0; map != NULL && k < parts * c; k++)
-        map[k] = found->parts[part + k / c].first + k % c / size * found->head_stride + k % size;
-    return rfx_onnx_select(ctx, "/part", found->parts[part].map, map, parts * c);
+                        int from, int end) {
+    int64_t count = 0, heads = found->attr.heads;
+    for (int i = from; i < end; i++) count += heads * found->size[i];
+    int64_t *map = rfx_onnx_alloc(ctx, (size_t)count, sizeof *map);
+    int64_t *next = map;
+    bool same = found->parts[from].extent[RFX_PIXELS_CHANNEL] == count;
+    for (int i = from; map != NULL && i < end; i++)
+        for (int64_t k = 0; k < heads * found->size[i]; k++, next++) {
+            *next =
+                found->parts[i].first + k / found->size[i] * found->stride[i] + k % found->size[i];
+            same = same && *next == next - map;
+        }
+    if (same || map == NULL) return map == NULL ? -1 : found->parts[from].map;
+    return rfx_onnx_select(ctx, "/part", found->parts[from].map, map, count);
 }
 
-/* Returns a map of queries, keys and values, c channels each. If one map already holds them in this
- * order, returns that map. */
+/* Returns a map of the queries, keys and values of all heads. */
 static int join_parts(struct rfx_onnx_import *ctx, const struct rfx_found_windows *found) {
-    int64_t c = found->channels;
     const struct rfx_pixels *parts = found->parts;
     struct rfx_node concat = {.op = RFX_OP_CONCAT, .attr.concat.axis = 1};
     int in[3];
-    bool together = parts[1].map == parts[0].map && parts[2].map == parts[0].map;
-    bool in_order = found->head_stride == c / found->attr.heads;
-    bool joined = together && in_order && parts[0].extent[RFX_PIXELS_CHANNEL] == 3 * c;
-    for (int i = 0; i < 3; i++) joined = joined && parts[i].first == i * c;
-    if (joined) return parts[0].map;
-    if (together) return select_heads(ctx, found, 0, 3);
-    for (int i = 0; i < 3; i++) {
-        bool whole = in_order && parts[i].first == 0 && parts[i].extent[RFX_PIXELS_CHANNEL] == c;
-        in[i] = whole ? parts[i].map : select_heads(ctx, found, i, 1);
-    }
+    if (parts[1].map == parts[0].map && parts[2].map == parts[0].map)
+        return select_heads(ctx, found, 0, 3);
+    for (int i = 0; i < 3; i++) in[i] = select_heads(ctx, found, i, i + 1);
     return rfx_onnx_emit(ctx, &concat, "/parts", in, 3);
 }
 

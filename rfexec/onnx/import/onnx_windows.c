@@ -8,6 +8,8 @@
 #include "layers/core/checked.h"
 #include "rfexec/onnx/import/onnx_mask_tree.h"
 
+enum { QUERIES, KEYS, VALUES };
+
 #define MOST_ADDED 4
 #define HIDDEN (-100.0f) /* a score with this number added has no weight after a softmax */
 #define PIECE 4096       /* floats of a constant that are read at a time */
@@ -140,13 +142,14 @@ static void push(struct rfx_pixels_factor *list, int *n, int axis, int64_t size,
     if (size > 1) list[(*n)++] = (struct rfx_pixels_factor){axis, size, stride};
 }
 
-/* Returns whether the axes of a part are windows, heads (or heads, windows if `heads_first`), then
- * pixels, channels of the head (or channels, pixels if `turned`). */
-static bool has_order(const struct search *s, const struct rfx_pixels *p, bool heads_first,
-                      bool turned) {
+/* Returns whether the axes of part i are windows, heads (or heads, windows if `heads_first`), then
+ * pixels, channels of the head (of keys channels, pixels). */
+static bool has_order(const struct search *s, int i, bool heads_first) {
     const struct rfx_window_attention_attr *a = &s->out->attr;
+    const struct rfx_pixels *p = &s->out->parts[i];
     struct rfx_pixels_factor want[RFX_PIXELS_FACTORS], merged[RFX_PIXELS_FACTORS];
-    int64_t size = s->out->channels / a->heads, stride = s->out->head_stride;
+    int64_t size = s->out->size[i], stride = s->out->stride[i];
+    bool turned = i == KEYS;
     int n = 0;
     if (heads_first) push(want, &n, RFX_PIXELS_CHANNEL, a->heads, stride);
     push(want, &n, RFX_PIXELS_ROW, s->down, a->h);
@@ -158,9 +161,9 @@ static bool has_order(const struct search *s, const struct rfx_pixels *p, bool h
     if (!turned) push(want, &n, RFX_PIXELS_CHANNEL, size, 1);
     n = rfx_pixels_merge(want, n, want);
     if (rfx_pixels_merge(p->factors, p->count, merged) != n) return false;
-    for (int i = 0; i < n; i++)
-        if (merged[i].axis != want[i].axis || merged[i].size != want[i].size ||
-            merged[i].stride != want[i].stride)
+    for (int f = 0; f < n; f++)
+        if (merged[f].axis != want[f].axis || merged[f].size != want[f].size ||
+            merged[f].stride != want[f].stride)
             return false;
     struct rfx_shape shape = rfx_pixels_shape(p);
     return shape.rank >= 3 && shape.dims[shape.rank - 2] == (turned ? size : s->pixels) &&
@@ -209,27 +212,36 @@ static enum rfx_status look_through(struct search *s) {
     return RFX_OK;
 }
 
-/* Sets all sizes from the queries: the window from their axis of pixels, the heads from their axis
- * of channels. */
+/* Sets the channels of a head of part i, and those from one head to the next. */
+static bool find_head(struct search *s, int i) {
+    const struct rfx_pixels *p = &s->out->parts[i];
+    struct rfx_shape shape = rfx_pixels_shape(p);
+    if (shape.rank < 3) return false;
+    s->out->size[i] = s->out->stride[i] = shape.dims[shape.rank - (i == KEYS ? 2 : 1)];
+    for (int f = 0; f < p->end[shape.rank - 3]; f++) /* the innermost factor of the heads is last */
+        if (p->factors[f].axis == RFX_PIXELS_CHANNEL) s->out->stride[i] = p->factors[f].stride;
+    return true;
+}
+
+/* Sets all sizes: the window from the queries' axis of pixels, the heads from their axis of
+ * channels. */
 static bool find_sizes(struct search *s) {
     struct rfx_window_attention_attr *a = &s->out->attr;
-    const struct rfx_pixels *q = &s->out->parts[0];
+    const struct rfx_pixels *q = &s->out->parts[QUERIES];
     struct rfx_shape shape = rfx_pixels_shape(q);
-    if (shape.rank < 3) return false;
+    for (int i = 0; i < 3; i++)
+        if (!find_head(s, i)) return false;
     a->h = a->w = 1;
     for (int f = q->end[shape.rank - 3]; f < q->end[shape.rank - 2]; f++) {
         if (q->factors[f].axis == RFX_PIXELS_ROW) a->h *= q->factors[f].size;
         if (q->factors[f].axis == RFX_PIXELS_COL) a->w *= q->factors[f].size;
     }
-    s->out->channels = 1;
+    int64_t channels = 1;
     for (int f = 0; f < q->count; f++)
-        if (q->factors[f].axis == RFX_PIXELS_CHANNEL) s->out->channels *= q->factors[f].size;
+        if (q->factors[f].axis == RFX_PIXELS_CHANNEL) channels *= q->factors[f].size;
     s->pixels = a->h * a->w;
-    int64_t size = shape.dims[shape.rank - 1];
-    a->heads = s->out->channels / size;
-    s->out->head_stride = size;
-    for (int f = 0; f < q->end[shape.rank - 2]; f++) /* the innermost factor of the heads is last */
-        if (q->factors[f].axis == RFX_PIXELS_CHANNEL) s->out->head_stride = q->factors[f].stride;
+    a->heads = channels / s->out->size[QUERIES];
+    a->value_size = s->out->size[VALUES] != s->out->size[KEYS] ? s->out->size[VALUES] : 0;
     a->shift_h = q->roll[0];
     a->shift_w = q->roll[1];
     if (a->heads < 1 || q->extent[0] % a->h != 0 || q->extent[1] % a->w != 0) return false;
@@ -263,10 +275,10 @@ static enum rfx_status find_part(struct search *s, int node, bool scaled, struct
 
 static bool have_same_order(struct search *s) {
     if (!find_sizes(s)) return false;
-    s->heads_first = !has_order(s, &s->out->parts[0], false, false);
+    s->heads_first = !has_order(s, QUERIES, false);
     for (int i = 0; i < 3; i++) {
-        const struct rfx_pixels *p = &s->out->parts[i], *q = &s->out->parts[0];
-        if (!has_order(s, p, s->heads_first, i == 1) || p->roll[0] != q->roll[0] ||
+        const struct rfx_pixels *p = &s->out->parts[i], *q = &s->out->parts[QUERIES];
+        if (!has_order(s, i, s->heads_first) || p->roll[0] != q->roll[0] ||
             p->roll[1] != q->roll[1] || p->extent[0] != q->extent[0] ||
             p->extent[1] != q->extent[1])
             return false;
@@ -476,14 +488,14 @@ enum rfx_status rfx_find_windows(const struct rfx_graph *graph, int softmax, int
     if (status == RFX_OK && good) status = look_through(&s);
     if (status != RFX_OK || !good) return status;
     out->attr.scale = (float)s.scale;
-    out->out = out->parts[0];
+    out->out = out->parts[VALUES];
     out->out.first = 0;
     for (int f = 0; f < out->out.count; f++) {
         struct rfx_pixels_factor *factor = &out->out.factors[f];
-        if (factor->axis == RFX_PIXELS_CHANNEL && factor->stride >= out->head_stride)
-            factor->stride = factor->stride / out->head_stride * (out->channels / out->attr.heads);
+        if (factor->axis == RFX_PIXELS_CHANNEL && factor->stride >= out->stride[VALUES])
+            factor->stride = factor->stride / out->stride[VALUES] * out->size[VALUES];
     }
-    out->out.extent[RFX_PIXELS_CHANNEL] = out->channels;
+    out->out.extent[RFX_PIXELS_CHANNEL] = out->attr.heads * out->size[VALUES];
     out->found = rfx_pixels_reshape(&out->out, product);
     return RFX_OK;
 }

@@ -9,20 +9,20 @@
 struct rfx_found_windows {
     bool found;
     struct rfx_window_attention_attr attr;
-    int64_t channels;           /* of the result */
-    int64_t head_stride;        /* channels of a part's map from one head to the next */
-    struct rfx_pixels parts[3]; /* queries, keys, values: each is `channels` channels of a map,
-                                   beginning at channel parts[i].first */
+    int64_t size[3];            /* channels of a head: of queries, keys and values */
+    int64_t stride[3];          /* channels of a part's map from one head to the next */
+    struct rfx_pixels parts[3]; /* queries, keys, values: the channels of a map that begin at
+                                   channel parts[i].first */
     struct rfx_pixels out;      /* the product; its map does not exist yet */
 };
 
 /* Tests whether the matrix product of the nodes `softmax` and `values`, of shape `product`, is
  * attention within windows of a map. Sets out->found, and the other members if true. All windows
  * must have the same size. The map may be rolled by less than a window. Several heads (consecutive
- * channels each), a scale, and a bias for each head are allowed. A rolled map must have exactly the
- * mask of its roll: 0 between pixels that are neighbours in the map, and -100 or less between
- * pixels that only the roll has brought together. Everything else gives out->found false. Statuses:
- * those of rfx_weight_read. */
+ * channels each), values of another size than keys, a scale, and a bias for each head are allowed.
+ * A rolled map must have exactly the mask of its roll: 0 between pixels that are neighbours in the
+ * map, and -100 or less between pixels that only the roll has brought together. Everything else
+ * gives out->found false. Statuses: those of rfx_weight_read. */
 RFX_NODISCARD enum rfx_status rfx_find_windows(const struct rfx_graph *graph, int softmax,
                                                int values, const struct rfx_shape *product,
                                                struct rfx_found_windows *out,

@@ -333,8 +333,9 @@ uint64_t influence_count_macs(const struct rfx_graph *graph, const struct rfx_no
         return count_conv(&node->attr.conv, rect);
     if (node->op == RFX_OP_WINDOW_ATTENTION) { /* a whole window's scores, and its values */
         const struct rfx_window_attention_attr *a = &node->attr.window_attention;
+        int64_t ic = graph->nodes[node->in[0]].out.c;
         for (int64_t p = 0; p < rfx_rect_area(rect) * a->h * a->w; p++)
-            for (int64_t c = 0; c < node->out.c; c++) count += 2;
+            for (int64_t c = 0; c < ic; c++) count += c < (ic - node->out.c) / 2 ? 0 : 1; /* no q */
     } else if (node->op == RFX_OP_GEMM) {
         for (int64_t e = 0; e < node->out.elems; e++)
             for (int64_t k = 0; k < node->attr.gemm.k; k++) count++;

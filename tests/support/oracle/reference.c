@@ -351,7 +351,7 @@ static bool ref_sized(const struct rfx_ref_call *k) {
             return of_size(k, t->c, grid->h, grid->w, rfx_ref_grid_sample_at);
         }
         case RFX_OP_WINDOW_ATTENTION:
-            return of_size(k, t->c / 3, t->h, t->w, rfx_ref_window_attention_at);
+            return of_size(k, rfx_ref_window_values(k), t->h, t->w, rfx_ref_window_attention_at);
         case RFX_OP_DEPTH_TO_SPACE:
             return of_size(k, t->c / (b * b), t->h * b, t->w * b, depth_to_space_at);
         case RFX_OP_SPACE_TO_DEPTH:

@@ -41,10 +41,16 @@ static double bias_of(const struct rfx_ref_call *k, int64_t head, int64_t qy, in
     return (double)value;
 }
 
+int64_t rfx_ref_window_values(const struct rfx_ref_call *k) {
+    const struct rfx_window_attention_attr *a = &k->node->attr.window_attention;
+    return a->value_size > 0 ? a->heads * a->value_size : k->it->c / 3;
+}
+
 double rfx_ref_window_attention_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
     const struct rfx_window_attention_attr *a = &k->node->attr.window_attention;
     const struct axis rows = {k->it->h, a->h, a->shift_h}, cols = {k->it->w, a->w, a->shift_w};
-    int64_t all = k->it->c / 3, size = all / a->heads, head = c / size;
+    int64_t values = rfx_ref_window_values(k);
+    int64_t keys = (k->it->c - values) / 2, size = keys / a->heads, head = c / (values / a->heads);
     double top = 0, bottom = 0, most = -INFINITY;
     for (int pass = 0; pass < 2; pass++) /* the largest score first */
         for (int64_t ky = 0; ky < a->h; ky++)
@@ -54,13 +60,13 @@ double rfx_ref_window_attention_at(const struct rfx_ref_call *k, int64_t c, int6
                 double score = bias_of(k, head, place_of(&rows, y), place_of(&cols, x), ky, kx);
                 for (int64_t e = head * size; e < (head + 1) * size; e++)
                     score += (double)rfx_ref_in_at(k, e, y, x) * (double)a->scale *
-                             (double)rfx_ref_in_at(k, all + e, iy, ix);
+                             (double)rfx_ref_in_at(k, keys + e, iy, ix);
                 if (!same_row || !same_col) score -= 1e9;
                 if (pass == 0) {
                     most = fmax(most, score);
                     continue;
                 }
-                top += exp(score - most) * (double)rfx_ref_in_at(k, 2 * all + c, iy, ix);
+                top += exp(score - most) * (double)rfx_ref_in_at(k, 2 * keys + c, iy, ix);
                 bottom += exp(score - most);
             }
     return top / bottom;

@@ -49,7 +49,8 @@ double rfx_ref_resize_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int
 /* One element of a GridSample (reference_grid.c). */
 double rfx_ref_grid_sample_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
 
-/* One element of a WindowAttention (reference_attention.c). */
+/* Channels of all values of a WindowAttention, and one element of it (reference_attention.c). */
+int64_t rfx_ref_window_values(const struct rfx_ref_call *k);
 double rfx_ref_window_attention_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x);
 
 /* Places, and what lies there (reference_index.c). */

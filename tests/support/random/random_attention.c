@@ -10,11 +10,12 @@ static int64_t draw_window(struct random_maker *m, int64_t extent) {
     return size;
 }
 
+/* A 1x1 convolution to c channels: queries, keys and values. */
 static int three_maps(struct random_maker *m, int in, int64_t c) {
     int64_t ic = random_tensor(m, in)->c;
     struct rfx_node conv = {.op = RFX_OP_CONV, .n_in = 1, .in = &in};
-    struct rfx_shape s = {4, {3 * c, ic, 1, 1}};
-    conv.attr.conv = rfx_conv_pointwise(3 * c);
+    struct rfx_shape s = {4, {c, ic, 1, 1}};
+    conv.attr.conv = rfx_conv_pointwise(c);
     conv.attr.conv.weight = random_weight(m, s, 1.0f / sqrtf((float)ic));
     return random_add(m, conv);
 }
@@ -29,12 +30,13 @@ int random_add_window_attention(struct random_maker *m, int in) {
     a.scale = random_chance(m, 50) ? 0.5f : 0.2f;
     a.by_table = random_chance(m, 50);
     a.bias = -1;
-    int64_t c = a.heads * random_draw(m, 1, 5), n = a.h * a.w;
+    int64_t size = random_draw(m, 1, 5), n = a.h * a.w;
+    a.value_size = random_chance(m, 40) ? random_draw(m, 1, 9) : 0;
     int64_t table = (2 * a.h - 1) * (2 * a.w - 1);
     struct rfx_shape s = {1, {a.heads * (a.by_table ? table : n * n)}};
     if (random_chance(m, 80)) a.bias = random_weight(m, s, 1.0f);
     struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION, .n_in = 1};
-    int maps = three_maps(m, in, c);
+    int maps = three_maps(m, in, a.heads * (2 * size + (a.value_size > 0 ? a.value_size : size)));
     if (maps < 0) return -1;
     node.in = &maps;
     node.attr.window_attention = a;

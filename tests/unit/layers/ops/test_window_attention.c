@@ -20,7 +20,8 @@ static struct rfx_node node_of(int64_t h, int64_t w, int64_t sh, int64_t sw, int
     return node;
 }
 
-/* A row of four pixels, one head of one channel: windows of two, then moved by one. */
+/* A row of four pixels, one head of one channel: windows of two, then moved by one. With two
+ * channels of values, the second result is a mean with the same weights as the first. */
 static void by_hand(void **state) {
     (void)state;
     static const float qkv[4][3] = {{2, 1, 10}, {0, 3, 20}, {4, 1, 30}, {-2, 0, 50}};
@@ -30,16 +31,25 @@ static void by_hand(void **state) {
                              (30 + 50 * e1) / (1 + e1)};
     /* alone, 1 and 2 together (0 and 0; 6 and 2), alone */
     const double e4 = exp(4), moved[4] = {10, 25, (20 * e4 + 30) / (e4 + 1), 50};
-    for (int64_t shift = 0; shift < 2; shift++) {
-        const struct rfx_tensor input = rfx_tensor_nhwc(3, 1, 4);
+    for (int form = 0; form < 4; form++) {
+        int64_t shift = form % 2, values = 1 + form / 2, width = 2 + values;
+        const struct rfx_tensor input = rfx_tensor_nhwc(width, 1, 4);
         struct op_case c;
         op_case_begin(&c, 1, &input, 1);
-        memcpy(c.values[0], qkv, sizeof qkv);
+        for (int x = 0; x < 4; x++) {
+            memcpy(c.values[0] + x * width, qkv[x], sizeof qkv[x]);
+            if (values == 2) c.values[0][x * width + 3] = 1.0f - 3.0f * qkv[x][2];
+        }
         struct rfx_node node = node_of(1, 2, 0, shift, 1);
+        node.attr.window_attention.value_size = values == 2 ? 2 : 0;
         if (op_case_add(&c, &node) != RFX_OK) fail_msg("%s", c.err.text);
+        assert_int_equal(c.graph->nodes[1].out.c, values);
         float *got = op_case_whole(&c);
-        for (int x = 0; x < 4; x++)
-            assert_float_equal(got[x], (float)(shift == 0 ? whole[x] : moved[x]), 1e-5f);
+        for (int x = 0; x < 4; x++) {
+            double first = shift == 0 ? whole[x] : moved[x];
+            assert_float_equal(got[x * values], (float)first, 1e-5f);
+            if (values == 2) assert_float_equal(got[x * 2 + 1], (float)(1.0 - 3.0 * first), 1e-4f);
+        }
         free(got);
         op_case_end(&c);
     }
@@ -55,7 +65,7 @@ static void forms_are_the_reference(void **state) {
     (void)state;
     static const struct {
         struct rfx_window_attention_attr attr;
-        int64_t size, h, w; /* channels of a head */
+        int64_t size, h, w; /* channels of a head's keys */
     } forms[] = {
         {{.h = 8, .w = 8, .heads = 6}, 10, 16, 24},
         {{.h = 8, .w = 8, .heads = 2, .shift_h = 4, .shift_w = 4}, 10, 24, 16},
@@ -65,7 +75,11 @@ static void forms_are_the_reference(void **state) {
         {{.h = 1, .w = 1, .heads = 1}, 4, 3, 5},
         {{.h = 16, .w = 16, .heads = 1, .shift_h = 8, .shift_w = 2}, 5, 16, 32}, /* long sums */
         {{.h = 1, .w = 4097, .heads = 2}, 1, 1, 4097}, /* windows that threads share */
-        {{.h = 65, .w = 64, .heads = 1, .shift_h = 60}, 1, 65, 64},
+        {{.h = 65, .w = 64, .heads = 1, .shift_h = 60, .value_size = 2}, 1, 65, 64},
+        {{.h = 8, .w = 8, .heads = 2, .value_size = 20}, 10, 16, 24}, /* values wider than keys */
+        {{.h = 5, .w = 6, .heads = 3, .shift_h = 1, .shift_w = 5, .value_size = 1}, 4, 10, 18},
+        {{.h = 13, .w = 10, .heads = 2, .value_size = 33}, 16, 13, 10}, /* long sums, whole map */
+        {{.h = 16, .w = 17, .heads = 2, .value_size = 5}, 3, 16, 17},   /* shared by threads */
     };
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         for (int bias = 0; bias < 3; bias++) {
@@ -75,7 +89,9 @@ static void forms_are_the_reference(void **state) {
             struct rfx_window_attention_attr *a = &node.attr.window_attention;
             *a = forms[i].attr;
             const struct rfx_tensor input =
-                rfx_tensor_nhwc(3 * a->heads * forms[i].size, forms[i].h, forms[i].w);
+                rfx_tensor_nhwc(a->heads * (2 * forms[i].size +
+                                            (a->value_size > 0 ? a->value_size : forms[i].size)),
+                                forms[i].h, forms[i].w);
             struct op_case c;
             char what[48];
             (void)snprintf(what, sizeof what, "form %zu, bias %d", i, bias);
@@ -153,6 +169,14 @@ static void refusals(void **state) {
         {{.h = 4, .w = 5, .shift_w = -1, .heads = 1}, false, "shifted by 0 x -1"},
         {{.h = 4, .w = 5, .heads = 4}, false, "18 channels are no three times 4 heads"},
         {{.h = 4, .w = 5, .heads = 0}, false, "18 channels are no three times 0 heads"},
+        {{.h = 4, .w = 5, .heads = 2, .value_size = 4},
+         false,
+         "18 channels are no 2 heads with as many channels of queries as of keys, and 4 of values"},
+        {{.h = 4, .w = 5, .heads = 2, .value_size = 9}, false, "and 9 of values"},
+        {{.h = 4, .w = 5, .heads = 2, .value_size = -1}, false, "and -1 of values"},
+        {{.h = 4, .w = 5, .heads = 4, .value_size = 2}, false, "18 channels are no 4 heads"},
+        {{.h = 4, .w = 5, .heads = 0, .value_size = 2}, false, "18 channels are no 0 heads"},
+        {{.h = 2, .w = 5, .heads = 2, .value_size = 5}, true, "a bias of 7 elements, not 200"},
         {{.h = 2, .w = 5, .heads = 2}, true, "a bias of 7 elements, not 200"},
         {{.h = 2, .w = 5, .heads = 2, .by_table = true}, true, "a bias of 7 elements, not 54"},
     };

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
+#include "rf_analysis/part_graph.h"
 #include "rf_analysis/regions.h"
 #include "tests/support/random/random_graph.h"
 #include "tests/support/test_net.h"
@@ -168,15 +169,16 @@ static void waists_have_larger_maps_around(void **state) {
     check_random(check_waists, 0, 50, "have a waist,");
 }
 
-/* Attention in windows of h rows of a map of 132 x 64, twice; its two channels are joined to six
- * between. Returns the number of cuts; -1: there was no memory. */
-static int window_cuts(int64_t h, int *cuts, bool memory) {
+/* Attention in windows of h x w pixels of a map of 132 x 64, twice; its two channels are joined to
+ * six between. `shard`: of the first rows of this network, whose last node belongs to another
+ * output. Returns the number of cuts; -1: there was no memory. */
+static int window_cuts(int64_t h, int64_t w, bool shard, int *cuts, bool memory) {
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_graph *graph = NULL;
+    struct rfx_graph *graph = NULL, *part = NULL;
     struct rfx_node image = {.op = RFX_OP_INPUT, .attr.input = {6, 132, 64}};
     struct rfx_node attention = {.op = RFX_OP_WINDOW_ATTENTION}, join = {.op = RFX_OP_CONCAT};
     attention.attr.window_attention =
-        (struct rfx_window_attention_attr){.h = h, .w = 64, .heads = 1, .scale = 1.0f, .bias = -1};
+        (struct rfx_window_attention_attr){.h = h, .w = w, .heads = 1, .scale = 1.0f, .bias = -1};
     join.attr.concat.axis = 1;
     assert_int_equal(rfx_graph_create(mem, "g", &graph, NULL), RFX_OK);
     int last = test_net_add(graph, image, NULL, 0);
@@ -185,12 +187,20 @@ static int window_cuts(int64_t h, int *cuts, bool memory) {
         last = test_net_add(graph, join, (const int[]){last, last, last}, 3);
     }
     assert_int_equal(rfx_graph_add_output(graph, last, "y", NULL), RFX_OK);
+    if (shard) {
+        struct rfx_node relu = {.op = RFX_OP_ACTIVATION, .act = {.kind = RFX_ACT_RELU}};
+        last = test_net_add(graph, relu, &last, 1);
+        assert_int_equal(rfx_graph_add_output(graph, last, "z", NULL), RFX_OK);
+    }
     assert_int_equal(rfx_graph_finish(graph, NULL, NULL), RFX_OK);
+    const struct rfx_rect first = {0, 10, 0, 64};
+    if (shard) assert_int_equal(rfx_part_graph_create(graph, 0, first, &part, NULL), RFX_OK);
     if (!memory) rfx_memory_fail_after(mem, 0);
     int found = -1;
-    enum rfx_status status = rfx_partition_window_cuts(graph, cuts, &found, NULL);
+    enum rfx_status status = rfx_partition_window_cuts(shard ? part : graph, cuts, &found, NULL);
     if (status == RFX_STATUS_OUT_OF_MEMORY) found = -1;
     rfx_memory_fail_after(mem, -1);
+    rfx_graph_free(part);
     rfx_graph_free(graph);
     rfx_memory_free(mem);
     return found;
@@ -198,12 +208,20 @@ static int window_cuts(int64_t h, int *cuts, bool memory) {
 
 static void cuts_lie_behind_large_windows(void **state) {
     (void)state;
+    static const struct {
+        int64_t h, w;
+        bool shard;
+        int found;
+    } cases[] = {{66, 64, false, 2}, {44, 64, false, 0}, {132, 8, false, 2}, {66, 64, true, 2}};
     int cuts[RFX_PARTITION_MAX_WINDOWS];
-    assert_int_equal(window_cuts(66, cuts, true), 2);
-    assert_int_equal(cuts[0], 1); /* two channels cross it, six one node later */
-    assert_int_equal(cuts[1], 3);
-    assert_int_equal(window_cuts(44, cuts, true), 0);
-    assert_int_equal(window_cuts(66, cuts, false), -1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        assert_int_equal(window_cuts(cases[i].h, cases[i].w, cases[i].shard, cuts, true),
+                         cases[i].found);
+        if (cases[i].found == 0) continue;
+        assert_int_equal(cuts[0], 1); /* two channels cross it, six one node later */
+        assert_int_equal(cuts[1], 3);
+    }
+    assert_int_equal(window_cuts(66, 64, false, cuts, false), -1);
 }
 
 int main(void) {

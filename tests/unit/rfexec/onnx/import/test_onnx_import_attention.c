@@ -240,6 +240,77 @@ static void areas_are_windows(void **state) {
         }
 }
 
+/* Attention of YOLO11 and YOLOv10 on a map of 4 x 6, with heads of `keys` channels of queries, as
+ * many of keys, and 3 of values. "y" is the result plus the map of values. `shared`: all heads have
+ * the keys of the first. */
+static void write_wide(int64_t keys, bool shared) {
+    static const int64_t one[] = {1}, last_two[] = {0, 1, 3, 2}, map[] = {1, 6, 4, 6};
+    const int64_t of_head = 2 * keys + 3, image[] = {1, 2 * of_head, 4, 6};
+    const int64_t split[] = {1, 2, of_head, 24}, parts[] = {keys, keys, 3}, zero[] = {0};
+    const float half[1] = {0.5f};
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "x", image, 4);
+    maker_ints(&graph, "split", split, 4);
+    maker_ints(&graph, "map", map, 4);
+    maker_floats(&graph, "half", one, 1, half);
+    maker_ints(&graph, "parts", parts, 3);
+    maker_ints(&graph, "zero", zero, 1);
+    const struct {
+        const char *op, *in, *out, *attribute;
+        int64_t value;
+    } nodes[] = {
+        {"Reshape", "x split", "s", NULL, 0},  {"Split", "s parts", "q k v", "axis", 2},
+        {"Mul", "q half", "qs", NULL, 0},      {"Transpose", "qs", "qt", "perm", 0},
+        {"Gather", "k zero", "k0", "axis", 1}, {"MatMul", shared ? "qt k0" : "qt k", "d", NULL, 0},
+        {"Softmax", "d", "p", "axis", -1},     {"Transpose", "p", "pt", "perm", 0},
+        {"MatMul", "v pt", "o", NULL, 0},      {"Reshape", "o map", "o1", NULL, 0},
+        {"Reshape", "v map", "v1", NULL, 0},   {"Add", "o1 v1", "y", NULL, 0},
+    };
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        op(nodes[i].op, nodes[i].in, nodes[i].out);
+        if (nodes[i].attribute != NULL && nodes[i].attribute[0] == 'p')
+            maker_attr_ints(&node, "perm", last_two, 4);
+        else if (nodes[i].attribute != NULL)
+            maker_attr_int(&node, nodes[i].attribute, nodes[i].value);
+        add();
+    }
+}
+
+/* Values may have another size than keys. Heads that share keys are computed with whole tensors. */
+static void values_of_another_size(void **state) {
+    (void)state;
+    static const int64_t order[3][18] = {
+        {0, 5, 1, 6, 2, 3, 4, 7, 8, 9},
+        {0, 1, 7, 8, 2, 3, 9, 10, 4, 5, 6, 11, 12, 13},
+        {0, 1, 2, 9, 10, 11, 3, 4, 5, 12, 13, 14, 6, 7, 8, 15, 16, 17}};
+    for (int64_t keys = 1; keys <= 3; keys++) {
+        write_wide(keys, false);
+        if (keys == 2) onnx_net_runs_out(&graph, 13);
+        struct rfx_graph *net = onnx_net_unfused(&graph, 13);
+        const struct rfx_node *n = net->nodes;
+        assert_int_equal(net->n_nodes, 5);
+        assert_int_equal(n[1].op, RFX_OP_CHANNEL_SELECT);
+        assert_int_equal(n[1].attr.select.count, 4 * keys + 6);
+        assert_memory_equal(n[1].attr.select.map, order[keys - 1],
+                            (size_t)(4 * keys + 6) * sizeof **order);
+        assert_int_equal(n[2].op, RFX_OP_WINDOW_ATTENTION);
+        const struct rfx_window_attention_attr *a = &n[2].attr.window_attention;
+        assert_true(a->h == 4 && a->w == 6 && a->heads == 2 && a->scale == 0.5f && a->bias < 0);
+        assert_int_equal(a->value_size, keys == 3 ? 0 : 3);
+        assert_int_equal(n[2].out.c, 6);
+        assert_int_equal(n[3].op, RFX_OP_CHANNEL_SELECT);
+        assert_int_equal(n[3].in[0], 1);
+        assert_int_equal(n[3].attr.select.map[0], 4 * keys);
+        assert_int_equal(n[4].op, RFX_OP_BINARY);
+        onnx_net_discard(net);
+    }
+    write_wide(2, true);
+    struct rfx_graph *net = onnx_net_unfused(&graph, 13);
+    for (int i = 0; i < net->n_nodes; i++)
+        assert_int_not_equal(net->nodes[i].op, RFX_OP_WINDOW_ATTENTION);
+    onnx_net_discard(net);
+}
+
 static void not_done(void **state) {
     (void)state;
     static const struct {
@@ -267,8 +338,11 @@ static void not_done(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written_out),     cmocka_unit_test(as_an_operator),
-        cmocka_unit_test(tokens_of_a_map), cmocka_unit_test(areas_are_windows),
+        cmocka_unit_test(written_out),
+        cmocka_unit_test(as_an_operator),
+        cmocka_unit_test(tokens_of_a_map),
+        cmocka_unit_test(areas_are_windows),
+        cmocka_unit_test(values_of_another_size),
         cmocka_unit_test(not_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -83,7 +83,7 @@ static float *values_of(const struct rfx_graph *graph, const float *input, int64
 static void there_and_back(void **state) {
     (void)state;
     static const struct {
-        int64_t h, w, size; /* of the map; channels of a head */
+        int64_t h, w, size; /* of the map; channels of a head's keys */
         struct rfx_window_attention_attr attr;
     } cases[] = {
         {8, 12, 3, {.h = 4, .w = 4, .heads = 2, .scale = 0.5f}},
@@ -97,12 +97,16 @@ static void there_and_back(void **state) {
         {4, 5, 2, {.h = 4, .w = 5, .heads = 1, .scale = 1.0f}},
         {6, 8, 3, {.h = 1, .w = 4, .shift_w = 1, .heads = 2, .scale = 1.0f}},
         {6, 8, 3, {.h = 2, .w = 1, .shift_h = 1, .heads = 2, .scale = 1.0f}},
+        {8, 12, 3, {.h = 4, .w = 4, .shift_h = 2, .heads = 2, .value_size = 5, .scale = 0.5f}},
+        {4, 5, 3, {.h = 4, .w = 5, .heads = 3, .value_size = 1, .scale = 1.0f}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int bias = 0; bias < 3; bias++) {
             struct rfx_window_attention_attr a = cases[i].attr;
             int64_t n = a.h * a.w, table = (2 * a.h - 1) * (2 * a.w - 1), elems[2];
-            struct rfx_graph *graph = begin(3 * a.heads * cases[i].size, cases[i].h, cases[i].w);
+            int64_t values = a.value_size > 0 ? a.value_size : cases[i].size;
+            struct rfx_graph *graph =
+                begin(a.heads * (2 * cases[i].size + values), cases[i].h, cases[i].w);
             a.by_table = bias == 1;
             a.bias = bias == 0 ? -1 : random_weight(graph, a.heads * (bias == 1 ? table : n * n));
             int last = after(
@@ -115,7 +119,8 @@ static void there_and_back(void **state) {
                 fail_msg("case %zu, bias %d: not found", i, bias);
             const struct rfx_window_attention_attr *b = &loaded->nodes[1].attr.window_attention;
             assert_true(b->h == a.h && b->w == a.w && b->shift_h == a.shift_h &&
-                        b->shift_w == a.shift_w && b->heads == a.heads && b->scale == a.scale);
+                        b->shift_w == a.shift_w && b->heads == a.heads && b->scale == a.scale &&
+                        b->value_size == a.value_size);
             float *input = test_floats(graph->nodes[0].out.elems);
             struct test_rng rng = test_rng_make(i);
             test_rng_fill(&rng, input, graph->nodes[0].out.elems, -2.0f, 2.0f);
@@ -291,8 +296,88 @@ static void likeness(void **state) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) look(&forms[i]);
 }
 
+/* --- the whole map as a window, as YOLO11 and YOLOv10 export it --- */
+
+/* Axis 2 of a tensor (1, heads, channels, pixels): channels [start, start + size). */
+static int channels(struct rfx_graph *graph, int in, int64_t start, int64_t size) {
+    struct rfx_node cut = {.op = RFX_OP_PLAIN_SLICE};
+    cut.attr.slice = (struct rfx_slice_attr){.shape = graph->nodes[in].out.shape};
+    for (int i = 0; i < 4; i++) cut.attr.slice.steps[i] = 1;
+    cut.attr.slice.starts[2] = start;
+    cut.attr.slice.shape.dims[2] = size;
+    return after(graph, cut, in);
+}
+
+/* With heads side by side in a map, attention with whole tensors and the operator that is found for
+ * it have the same bits. */
+static void whole_map(void **state) {
+    (void)state;
+    static const struct {
+        int64_t h, w, heads, keys, values;
+    } cases[] = {{5, 6, 2, 4, 8},  {13, 11, 2, 32, 64}, {9, 15, 3, 5, 2},
+                 {7, 4, 1, 3, 17}, {3, 50, 2, 8, 8},    {65, 64, 1, 3, 6}};
+    const int turn[4] = {0, 1, 3, 2};
+    const float number = 0.176776695f;
+    const int64_t one = 1;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t heads = cases[i].heads, keys = cases[i].keys, values = cases[i].values;
+        int64_t of_head = 2 * keys + values, n = cases[i].h * cases[i].w, elems[2];
+        struct rfx_graph *graph = begin(heads * of_head, cases[i].h, cases[i].w);
+        int at = after(graph, (struct rfx_node){.op = RFX_OP_TO_PLAIN}, 0);
+        at = reshape(graph, at, (struct rfx_shape){4, {1, heads, of_head, n}});
+        int q = binary(graph, RFX_BINARY_MUL, channels(graph, at, 0, keys),
+                       constant(graph, &number, 1, &one));
+        struct rfx_node product = {.op = RFX_OP_MATMUL};
+        struct rfx_node softmax = {.op = RFX_OP_PLAIN_SOFTMAX, .attr.softmax.axis = 3};
+        int scores[2] = {transpose(graph, q, 4, turn), channels(graph, at, keys, keys)};
+        int mixed[2] = {after(graph, softmax, test_net_add(graph, product, scores, 2)),
+                        transpose(graph, channels(graph, at, 2 * keys, values), 4, turn)};
+        struct rfx_found_windows found;
+        const struct rfx_shape shape = {4, {1, heads, n, values}};
+        assert_int_equal(rfx_find_windows(graph, mixed[0], mixed[1], &shape, &found, NULL), RFX_OK);
+        assert_true(found.found && found.attr.h == cases[i].h && found.attr.w == cases[i].w);
+        assert_int_equal(found.attr.heads, heads);
+        assert_int_equal(found.attr.value_size, values == keys ? 0 : values);
+        int64_t *order = calloc((size_t)(heads * of_head), sizeof *order);
+        for (int64_t part = 0, k = 0; part < 3; part++) {
+            assert_int_equal(found.size[part], part < 2 ? keys : values);
+            assert_int_equal(found.parts[part].first, part * keys);
+            if (heads > 1) assert_int_equal(found.stride[part], of_head);
+            for (int64_t c = 0; c < heads * found.size[part]; c++)
+                order[k++] = part * keys + c / found.size[part] * of_head + c % found.size[part];
+        }
+        (void)test_net_add(graph, product, mixed, 2);
+        struct rfx_graph *map = begin(heads * of_head, cases[i].h, cases[i].w);
+        struct rfx_node select = {.op = RFX_OP_CHANNEL_SELECT,
+                                  .attr.select = {.count = heads * of_head, .map = order}};
+        struct rfx_node attention = {.op = RFX_OP_WINDOW_ATTENTION,
+                                     .attr.window_attention = found.attr};
+        (void)after(map, attention, after(map, select, 0));
+        float *input = test_floats(graph->nodes[0].out.elems);
+        struct test_rng rng = test_rng_make(i);
+        test_rng_fill(&rng, input, graph->nodes[0].out.elems, -2.0f, 2.0f);
+        float *tensors = values_of(graph, input, &elems[0]),
+              *got = values_of(map, input, &elems[1]);
+        assert_int_equal(elems[0], elems[1]);
+        for (int64_t e = 0; e < elems[0]; e++) { /* (heads, pixels, values) in one, pixels first */
+            int64_t v = e % values, pixel = e / values % n, head = e / values / n;
+            const float *other = got + (pixel * heads + head) * values + v;
+            if (memcmp(&tensors[e], other, sizeof *other) != 0)
+                fail_msg("case %zu, head %lld, pixel %lld, value %lld: %.9g, not %.9g", i,
+                         (long long)head, (long long)pixel, (long long)v, (double)*other,
+                         (double)tensors[e]);
+        }
+        free(tensors);
+        free(got);
+        free(input);
+        free(order);
+        discard(map);
+        discard(graph);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back),
-                                       cmocka_unit_test(likeness)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(there_and_back), cmocka_unit_test(likeness),
+                                       cmocka_unit_test(whole_map)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
