@@ -255,7 +255,7 @@ def areas(folder, name, height, width, count):
 
 
 def wide(folder, name, height, width, keys):
-    """Attention of YOLO11 and YOLOv10 over a whole map: query, key and value of a head side by side, of different sizes."""
+    """Attention of YOLO11 and YOLOv10: query, key and value of a head side by side, values of another size."""
     heads = 2
     size = CHANNELS // heads
     of_head = 2 * keys + size
