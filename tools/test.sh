@@ -4,13 +4,19 @@
 # build directory; skipped, in words, where it cannot be reached). The last line is "N
 # passed, N failed". Arguments go to ctest and leave all that out:
 #     sh tools/test.sh -R cli
+# With RFX_STRICT=1 warnings are errors, and the build has debugging information: then
+# tools/test_thorough.sh needs no build of its own for these.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/count_tests.sh
 sh tools/install_deps.sh
 sh tools/install_deps.sh libopenslide0 || echo "no OpenSlide: tests of slides are skipped" >&2
 sh tools/install_deps.sh libblosc1 || echo "no libblosc: chunks that it packed are not tested" >&2
-cmake --preset release
+strict=
+[ "${RFX_STRICT:-0}" = 0 ] || strict="-DRFX_WERROR=ON -DCMAKE_C_FLAGS=-g"
+# Options are words on purpose.
+# shellcheck disable=SC2086
+cmake --preset release $strict
 cmake --build --preset release --parallel "$(nproc)"
 if [ $# -eq 0 ]; then
     set -- -LE '^long$' # tools/test_thorough.sh runs those

@@ -215,8 +215,16 @@ static const struct form forms[RFX_BOX_FORM_COUNT] = {
                                  "yolo12-obb",
                                  "1 x (4 + classes + 1) x candidates", 4, 1, true, 0, false,
                                  score_by_class, corners_of_centre, 0, 1},
+    [RFX_BOX_FORM_YOLO26_POSE] = {"end-to-end", "yolo26-pose", "1 x boxes x (6 + 3 points)", 6, 0,
+                                  false, 0, false, score_in_row, corners_as_written, 3, 0},
+    [RFX_BOX_FORM_YOLO26_POSE_XY] = {"end-to-end", "yolo26-pose-xy", "1 x boxes x (6 + 2 points)",
+                                     6, 0, false, 0, false, score_in_row, corners_as_written, 2, 0},
+    [RFX_BOX_FORM_YOLO26_SEG] = {"end-to-end", "yolo26-seg", "1 x boxes x (6 + coefficients)", 6, 0,
+                                 false, 0, false, score_in_row, corners_as_written, 1, 0},
+    [RFX_BOX_FORM_YOLO26_OBB] = {"end-to-end OBB", "yolo26-obb", "1 x boxes x 7", 6, 0, false, 0,
+                                 false, score_in_row, corners_of_centre, 0, 1},
 };
-_Static_assert(sizeof forms / sizeof *forms == 11, "a row for each form");
+_Static_assert(sizeof forms / sizeof *forms == 15, "a row for each form");
 
 /* ---- candidates ---- */
 
@@ -323,12 +331,14 @@ static bool is_counted(const struct rfx_box_output *output, int axis) {
 }
 
 static int64_t fewest_channels(const struct form *form, int64_t classes) {
-    if (form->per_cell == 0 || form->named) return form->fixed;
+    if (form->per_cell == 0 || form->named) return form->fixed + form->behind + form->angles;
     return form->fixed + rfx_max_i64(classes, 1) + form->behind + form->angles;
 }
 
-/* Returns the classes of so many channels, of a form with numbers behind the classes. */
+/* Returns the classes of so many channels, of a form with numbers behind the classes. A box that
+ * the network has chosen has its label instead. */
 static int64_t classes_before(const struct form *form, int64_t channels, int64_t known) {
+    if (form->per_cell == 0) return 0;
     if (known > 0 || form->behind > 1) return rfx_max_i64(known, 1);
     return channels - form->fixed - RFX_BOX_USUAL_COEFFICIENTS;
 }
@@ -337,7 +347,7 @@ static int64_t classes_before(const struct form *form, int64_t channels, int64_t
 static bool holds_numbers(const struct form *form, int64_t channels, int64_t known) {
     int64_t classes = classes_before(form, channels, known);
     int64_t numbers = channels - form->fixed - classes;
-    return classes > 0 && numbers > 0 && numbers <= RFX_BOX_MOST_EXTRAS &&
+    return (classes > 0 || form->per_cell == 0) && numbers > 0 && numbers <= RFX_BOX_MOST_EXTRAS &&
            numbers % form->behind == 0;
 }
 
@@ -432,7 +442,7 @@ static void set_head(enum rfx_box_form which, const struct rfx_box_output *outpu
     *head = found;
 }
 
-enum { LIST = 160 };
+enum { LIST = 240 };
 
 /* Appends "name" or ", name" with the first name of a form. */
 static void append_name(char list[LIST], enum rfx_box_form which) {
@@ -456,7 +466,8 @@ static bool fits_named(const struct form *form, const struct rfx_box_output *out
     if (!holds_channels(form, output, axis)) return false;
     if (form->points > 0) return n == cells_of(output, YUNET_STRIDE, YUNET_LEVELS);
     if (form->named) return output->image_h > 0 && output->image_w > 0;
-    if (form->per_cell == 0 || levels_of(output, n, form->per_cell) > 0) return true;
+    if (form->per_cell == 0) return form->angles == 0 || channels == form->fixed + form->angles;
+    if (levels_of(output, n, form->per_cell) > 0) return true;
     if (!form->either_axis) return !is_counted(output, axis); /* those are candidates too */
     if (levels_of(output, channels, form->per_cell) > 0) return false; /* those are candidates */
     return n >= channels || channels == form->fixed + output->classes + form->angles;

@@ -15,6 +15,10 @@
  *   yolov8-pose-xy     1 x (4 + classes + 2 points) x candidates    as yolov8
  *   yolov8-seg         1 x (4 + classes + coefficients) x candidates    as yolov8
  *   yolov8-obb         1 x (4 + classes + 1) x candidates  Ultralytics, rotated boxes
+ *   yolo26-pose        1 x boxes x (6 + 3 points)          as yolov10
+ *   yolo26-pose-xy     1 x boxes x (6 + 2 points)          as yolov10
+ *   yolo26-seg         1 x boxes x (6 + coefficients)      as yolov10
+ *   yolo26-obb         1 x boxes x 7                       as yolov10, rotated boxes
  *
  * The channels of the first four are centre x, centre y, width and height in pixels of the
  * network's input, then (but for yolov8) objectness, then a score for each class; all scores are in
@@ -36,6 +40,9 @@
  *
  * yolov8-obb is yolov8 with the angle of the box in radians as the last channel (oriented_boxes.h).
  * It looks like yolov8 with one class more, so it is never recognised by shape.
+ *
+ * The yolo26 forms have the channels of yolov10, then the numbers of the yolov8 forms of the same
+ * ending. The first four of yolo26-obb are centre x, centre y, width and height.
  *
  * A head does not touch files and graphs. Pinned by test_box_head.c and tests/oracle/box_cases.py.
  */
@@ -63,6 +70,10 @@ enum rfx_box_form {
     RFX_BOX_FORM_POSE_XY,
     RFX_BOX_FORM_SEG,
     RFX_BOX_FORM_YOLOV8_OBB,
+    RFX_BOX_FORM_YOLO26_POSE,
+    RFX_BOX_FORM_YOLO26_POSE_XY,
+    RFX_BOX_FORM_YOLO26_SEG,
+    RFX_BOX_FORM_YOLO26_OBB,
     RFX_BOX_FORM_COUNT
 };
 

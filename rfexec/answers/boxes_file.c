@@ -452,8 +452,10 @@ static enum rfx_status put_all(struct rfx_boxes_file *file, struct rfx_error *er
 
 enum rfx_status rfx_boxes_file_commit(struct rfx_boxes_file *file, struct rfx_error *err) {
     const struct rfx_answer_options *options = &file->options;
-    if (file->head.oriented)
+    if (file->head.oriented && file->head.suppress)
         rfx_oriented_boxes_suppress(file->oriented, (float)options->overlap, !options->agnostic);
+    else if (file->head.oriented)
+        rfx_oriented_boxes_sort(file->oriented);
     else if (file->head.suppress && options->soft)
         rfx_boxes_decay(file->boxes, options->score, !options->agnostic);
     else if (file->head.suppress)

@@ -360,6 +360,10 @@ static bool is_met(const struct rfx_oriented_boxes *boxes, struct tree tree, uin
     return false;
 }
 
+void rfx_oriented_boxes_sort(struct rfx_oriented_boxes *boxes) {
+    sort_list(boxes, has_larger_score);
+}
+
 void rfx_oriented_boxes_suppress(struct rfx_oriented_boxes *boxes, float threshold, bool by_label) {
     assert(threshold >= 0);
     const struct limit limit = limit_of(threshold);

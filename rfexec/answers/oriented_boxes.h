@@ -62,6 +62,9 @@ RFX_NODISCARD enum rfx_status rfx_oriented_boxes_add(struct rfx_oriented_boxes *
                                                      const struct rfx_oriented_box *box,
                                                      struct rfx_error *err);
 
+/* Sorts by falling score, then index. */
+void rfx_oriented_boxes_sort(struct rfx_oriented_boxes *boxes);
+
 /* Suppresses and sorts by falling score, then index. threshold: similarity above which a box is
  * dropped, 0 or more (asserted). by_label: only boxes of one label suppress each other. */
 void rfx_oriented_boxes_suppress(struct rfx_oriented_boxes *boxes, float threshold, bool by_label);

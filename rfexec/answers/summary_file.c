@@ -12,6 +12,7 @@
 #include "rfexec/answers/label_counts.h"
 #include "rfexec/answers/label_rows.h"
 #include "rfexec/answers/value_bins.h"
+#include "rfexec/answers/value_quantiles.h"
 
 struct rfx_summary_file {
     struct rfx_memory *mem;
@@ -23,8 +24,10 @@ struct rfx_summary_file {
     struct rfx_channel_values *channels; /* NULL: the map has labels */
     void *sums;                          /* an accumulator of all channels (exact_sum.h) */
     struct rfx_answer_bins bins;
-    int64_t *in_bins;              /* [channels, counts of bins]; NULL: none are wanted */
-    struct rfx_area_counts *areas; /* NULL: none are wanted */
+    int64_t *in_bins; /* [channels, counts of bins]; NULL: none are wanted */
+    struct rfx_answer_quantiles list;
+    struct rfx_value_quantiles *quantiles; /* NULL: none are wanted */
+    struct rfx_area_counts *areas;         /* NULL: none are wanted */
 };
 
 #define MOST_PIXELS (INT64_C(1) << 40) /* of an exact sum */
@@ -37,18 +40,19 @@ enum rfx_status rfx_summary_file_check(const struct rfx_output_format *format,
                         "%s: a summary counts up to 2^40 pixels, and the map is %" PRId64
                         " x %" PRId64,
                         path, map->h, map->w);
-    if (format->answer.bins.n > 0 && rfx_label_source_of(format, map) == RFX_LABELS_GIVEN)
+    const struct rfx_answer_options *answer = &format->answer;
+    if ((answer->bins.n > 0 || answer->quantiles.n > 0) &&
+        rfx_label_source_of(format, map) == RFX_LABELS_GIVEN)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: --bins is for values, and the map has labels, which are counted one "
-                        "by one",
-                        path);
+                        "%s: %s for values, and the map has labels, which are counted one by one",
+                        path, answer->bins.n > 0 ? "--bins is" : "--quantiles are");
     return rfx_label_thresholds_check(&format->answer, map, path, err);
 }
 
 static size_t channels_bytes(const struct rfx_output_format *format, const struct rfx_tensor *map) {
     size_t counts = (size_t)rfx_value_counts(&format->answer.bins) * sizeof(int64_t);
     return (size_t)map->c * (sizeof(struct rfx_channel_values) + counts) +
-           rfx_exact_sum_bytes(map->c);
+           rfx_exact_sum_bytes(map->c) + rfx_value_quantiles_bytes(&format->answer.quantiles, map);
 }
 
 size_t rfx_summary_file_bytes(const struct rfx_output_format *format,
@@ -88,6 +92,7 @@ enum rfx_status rfx_summary_file_open(struct rfx_memory *mem, const char *path,
     file->form = form;
     file->pixels = map->h * map->w;
     file->bins = format->answer.bins;
+    file->list = format->answer.quantiles;
     enum rfx_status status = rfx_answer_text_open(&file->text, mem, path, &format->answer,
                                                   &format->place, format->geo, err);
     if (status == RFX_OK) status = rfx_label_rows_open(&file->rows, mem, format, map, err);
@@ -95,6 +100,8 @@ enum rfx_status rfx_summary_file_open(struct rfx_memory *mem, const char *path,
     if (status == RFX_OK && file->rows.source != RFX_LABELS_NONE)
         status = rfx_label_counts_create(mem, RFX_LABEL_COUNTS, &file->labels, err);
     if (status == RFX_OK) status = make_channels(file, err);
+    if (status == RFX_OK && file->channels != NULL && file->list.n > 0)
+        status = rfx_value_quantiles_create(mem, path, &file->list, map, &file->quantiles, err);
     if (status == RFX_OK && format->answer.within != NULL)
         status = rfx_area_counts_open(mem, format, &file->text, map, &file->areas, err);
     if (status != RFX_OK) {
@@ -136,6 +143,8 @@ enum rfx_status rfx_summary_file_row(struct rfx_summary_file *file, const void *
     }
     if (file->channels == NULL) return status;
     if (areas != NULL) rfx_area_counts_values(areas, rows->values);
+    if (status == RFX_OK && file->quantiles != NULL)
+        status = rfx_value_quantiles_row(file->quantiles, rows->values, err);
     add_values(file);
     if (areas != NULL) rfx_area_counts_sums(areas, rows->values);
     return status;
@@ -210,7 +219,11 @@ static void put_object(struct rfx_summary_file *file, const struct entry *entry,
         rfx_answer_put(text, ",\"nan\":%" PRId64, entry->channel->nan);
     }
     if (entry->bins != NULL) put_bins(file, entry->bins);
-    rfx_answer_put(text, "}");
+    for (int k = 0; k < file->list.n; k++) {
+        rfx_answer_put(text, k == 0 ? ",\"quantiles\":[" : ",");
+        rfx_answer_number(text, rfx_value_quantile(file->quantiles, entry->label, k));
+    }
+    rfx_answer_put(text, file->list.n > 0 ? "]}" : "}");
 }
 
 /* Writes the number and the name of an area, or of the whole map: 0 and no name. */
@@ -247,6 +260,10 @@ static void put_line(struct rfx_summary_file *file, const struct rfx_area_count 
     }
     for (int64_t k = 0; entry->bins != NULL && k < rfx_value_counts(&file->bins); k++)
         rfx_answer_put(text, ",%" PRId64, entry->bins[k]);
+    for (int k = 0; k < file->list.n; k++) {
+        rfx_answer_put(text, ",");
+        rfx_answer_number(text, rfx_value_quantile(file->quantiles, entry->label, k));
+    }
     rfx_answer_put(text, "\n");
 }
 
@@ -340,24 +357,40 @@ static void put_edges(struct rfx_summary_file *file) {
     if (json) rfx_answer_put(text, "]");
 }
 
+/* Writes which quantiles there are as a list, or as names of columns. */
+static void put_list(struct rfx_summary_file *file) {
+    struct rfx_answer_text *text = &file->text;
+    bool json = file->form == RFX_ANSWER_JSON;
+    for (int k = 0; k < file->list.n; k++) {
+        rfx_answer_put(text, !json ? ",quantile_" : k == 0 ? ",\"quantiles\":[" : ",");
+        rfx_answer_number(text, file->list.at[k]);
+    }
+    if (json && file->list.n > 0) rfx_answer_put(text, "]");
+}
+
 enum rfx_status rfx_summary_file_commit(struct rfx_summary_file *file, struct rfx_error *err) {
     struct rfx_answer_text *text = &file->text;
+    enum rfx_status status = RFX_OK;
+    if (file->quantiles != NULL) status = rfx_value_quantiles_find(file->quantiles, err);
+    if (status != RFX_OK) return status;
     if (file->form == RFX_ANSWER_JSON) {
         rfx_answer_put(text, "{");
         put_size(file, file->pixels);
         if (text->epsg != 0) rfx_answer_put(text, ",\"epsg\":%d", text->epsg);
         if (file->bins.n > 0) put_edges(file);
+        put_list(file);
         rfx_answer_put(text, ",\"classes\":[");
     } else {
         rfx_answer_put(text, file->areas != NULL ? "within,within_name," : "");
         rfx_answer_put(text, "label,name,pixels,area,share,smallest,largest,mean,nan");
         if (file->bins.n > 0) put_edges(file);
+        put_list(file);
         rfx_answer_put(text, "\n");
     }
     put_classes(file);
     if (file->areas != NULL) put_areas(file);
     if (file->form == RFX_ANSWER_JSON) rfx_answer_put(text, "\n]}\n");
-    enum rfx_status status = rfx_answer_text_status(text, err);
+    status = rfx_answer_text_status(text, err);
     return status == RFX_OK ? rfx_output_file_commit(text->file, err) : status;
 }
 
@@ -372,6 +405,7 @@ struct rfx_found rfx_summary_file_found(const struct rfx_summary_file *file) {
 void rfx_summary_file_free(struct rfx_summary_file *file) {
     if (file == NULL) return;
     rfx_area_counts_free(file->areas);
+    rfx_value_quantiles_free(file->quantiles);
     rfx_label_counts_free(file->labels);
     rfx_memory_release(file->mem, file->channels);
     rfx_memory_release(file->mem, file->sums);

@@ -25,6 +25,13 @@ struct rfx_answer_bins {
 };
 #define RFX_ANSWER_MOST_BINS 65536
 
+/* Quantiles of values (value_quantiles.h), each from 0 to 1. */
+enum { RFX_ANSWER_MOST_QUANTILES = 16 };
+struct rfx_answer_quantiles {
+    int n; /* 0: none are wanted */
+    double at[RFX_ANSWER_MOST_QUANTILES];
+};
+
 struct rfx_answer_options { /* zeros are the defaults, but for score, overlap, text_score, growth */
     const char *names;      /* path of a file with a class name a line; borrowed while the file is
                                opened; NULL: none */
@@ -46,6 +53,7 @@ struct rfx_answer_options { /* zeros are the defaults, but for score, overlap, t
     /* Areas in which pixels are counted once more, for summaries (areas_file.h). */
     const char *within;          /* path of a GeoJSON file, borrowed like names; NULL: none */
     struct rfx_answer_bins bins; /* of the values of summaries */
+    struct rfx_answer_quantiles quantiles; /* of the values of summaries */
     /* Boxes of outputs that are no maps. */
     const char *head; /* name of the head (box_head.h), borrowed like names; NULL: recognise the
                          shape */

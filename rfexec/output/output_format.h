@@ -36,7 +36,7 @@ enum {
     RFX_OUTPUT_TAKES_ANSWERS = 32,  /* thresholds and classes: the file has what was found in the
                                        map, not the map */
     RFX_OUTPUT_TAKES_DISTANCE = 64, /* of points */
-    RFX_OUTPUT_TAKES_AREAS = 128,   /* areas and bins of summaries */
+    RFX_OUTPUT_TAKES_AREAS = 128,   /* areas, bins and quantiles of summaries */
     RFX_OUTPUT_TAKES_GROWTH = 256   /* of text */
 };
 

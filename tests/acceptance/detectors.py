@@ -46,7 +46,8 @@ PLANS = ("--untiled --threads 1", "--untiled --threads 3", "--bands 64 --threads
          "--tiles 2x3 --threads 2", "--tiles 3x2 --threads 3")
 # head, classes (0: the usual number) and score of networks with key points and masks. yolo11n-pose.yaml has 80 classes.
 FURTHER = {"yolov8n-pose": ("yolov8-pose", 0, 0.25), "yolo11n-pose": ("yolov8-pose", 80, 0.25),
-           "yolov8n-seg": ("yolov8-seg", 0, 0.5), "yolo11n-seg": ("yolov8-seg", 80, 0.5)}
+           "yolov8n-seg": ("yolov8-seg", 0, 0.5), "yolo11n-seg": ("yolov8-seg", 80, 0.5),
+           "yolo26n-pose": ("yolo26-pose", 0, 0.25), "yolo26n-seg": ("yolo26-seg", 0, 0.25)}
 THEIR_MASKS = 200  # of a network and size: the first ones
 # file, head, scores above which faces are kept, sizes, largest value of the image (1: as the program of the
 # head scales it)
@@ -56,7 +57,7 @@ FACES = (("yunet_n_dynamic.onnx", "yunet", ("0.01", "0.05"), "640x640,320x480,22
 # over all of stride 32.
 LARGE = (("yolo11n", 8000, 8000, 256, False), ("yolo12n", 8000, 8000, 416, False), ("yolo12n", 8000, 8000, 256, True),
          ("yolov8n", 16384, 16384, 96, False))
-OBB = "yolov8-obb"
+OBB, CHOSEN_OBB = "yolov8-obb", "yolo26-obb"
 IN_PARTS = ("yolov5nu", "yolov8n", "yolo12n", "yolov8n-obb")
 MIB = 1 << 20
 
@@ -107,6 +108,10 @@ def references(output, head, file):
     import box_cases
     import oriented_cases
 
+    if head == CHOSEN_OBB:
+        theirs = oriented_cases.chosen_by_network(output)
+        yield theirs, oriented_cases.differences(oriented_cases.read(file), theirs)
+        return
     if head != OBB:
         theirs = box_cases.reference(box_cases.rows_of(output, head, 0, False), head, 0.25, 0.45, False)
         yield theirs, box_cases.differences(box_cases.read(file), theirs)
@@ -119,7 +124,8 @@ def references(output, head, file):
 def compare(program, model, head, image, size, work):
     import numpy as np
 
-    asked = ("--head", head) if head == OBB else ()  # its shape is that of yolov8 with a class more
+    # the shapes are those of yolov8 with a class more
+    asked = ("--head", head) if head in (OBB, CHOSEN_OBB) else ()
     tensor, first, other = work / "tensor.npy", work / "first.json", work / "other.json"
     name = f"{model.stem} {size}"
     wrong = boxes_of(program, model, image, first, "-o", tensor, *asked, *PLANS[0].split())
@@ -137,7 +143,7 @@ def compare(program, model, head, image, size, work):
         theirs = box_cases.reference(box_cases.rows_of(output, head, 0, False), head, 0.3, 0, False, soft=True)
         texts = [wrong] if wrong else box_cases.differences(box_cases.read(other), theirs)
         good = say(not texts, name, f"--soft-nms: {len(theirs)} boxes, {len(texts)} differ {'; '.join(texts[:3])}") and good
-    worst = agrees(model, image, output, head == "yolov10")
+    worst = agrees(model, image, output, head in ("yolov10", CHOSEN_OBB))
     good = say(worst <= TOLERANCE, name, f"largest error {worst:.1e} beside ONNX Runtime") and good
     least, words = smallest(program, model, image, other, *asked)
     if least is None:
@@ -235,6 +241,8 @@ def compare_masks(program, model, image, first, classes, asked, name, shape, wor
         if wrong:
             return say(False, name, wrong)
     candidates, prototypes = np.load(work / "tensor.output0.npy"), np.load(work / "tensor.output1.npy")
+    if classes == 0:  # boxes that the network has chosen: score and label stand where classes do
+        candidates, classes = candidates.transpose(0, 2, 1), 2
     boxes, coco = mask_cases.load(first)["boxes"], mask_cases.load(forms["coco.json"])
     features = mask_cases.load(forms["geojson"])["features"]
     texts, pixels = mask_cases.differences(candidates, prototypes, boxes, classes, *shape, coco, features)
@@ -253,14 +261,15 @@ def compare_further(program, model, image, size, work):
     wrong = boxes_of(program, model, image, first, *asked, "-o", work / "tensor.npy", *PLANS[0].split())
     if wrong:
         return say(False, name, wrong)
-    masks = head == "yolov8-seg"
+    masks = head.endswith("-seg")
     rows = box_cases.rows_of(np.load(work / ("tensor.output0.npy" if masks else "tensor.npy")), head, classes, False)
     theirs = box_cases.reference(rows, head, score, 0.45, False, None, classes)
     texts = box_cases.differences(box_cases.read(first), theirs)
     good = say(not texts, name, f"{len(theirs)} boxes of the reference, {len(texts)} differ {'; '.join(texts[:3])}")
     if masks:
-        good = compare_masks(program, model, image, first, box_cases.classes_of(rows, head, classes), asked, name,
-                             tuple(map(int, size.split("x"))), work) and good
+        classes = 0 if head in box_cases.CHOSEN else box_cases.classes_of(rows, head, classes)
+        good = compare_masks(program, model, image, first, classes, asked, name, tuple(map(int, size.split("x"))),
+                             work) and good
     least, words = smallest(program, model, image, other, *asked)
     if least is None:
         return say(False, name, f"no least budget in: {words[:300]}")
@@ -388,7 +397,10 @@ def main():
             if not (kept / f"{name}.onnx").exists():
                 export_detectors.export(name, kept / f"{name}.onnx")
         for name in names:
-            head = ("yolov10" if name in export_detectors.END_TO_END else OBB if name.endswith("-obb") else "yolov8")
+            chosen = name in export_detectors.END_TO_END
+            head = CHOSEN_OBB if chosen else OBB
+            if not name.endswith("-obb"):
+                head = "yolov10" if chosen else "yolov8"
             for size in () if args.large else args.sizes.split(","):
                 h, w = map(int, size.split("x"))
                 np.save(work / "image.npy", export_detectors.drawn_image(h, w))

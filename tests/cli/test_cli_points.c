@@ -339,6 +339,16 @@ static void test_areas_and_bins_are_checked(void **state) {
         (void)snprintf(command, sizeof command, RUN "--summary no.csv --bins %s", wrong[i]);
         expect_says(2, command, "such as 10,0,1");
     }
+    expect_says(2, "run labels.onnx synthetic:131x170 --summary no.csv --quantiles 0.5", "labels");
+    expect_says(2, RUN "-o map.npy --quantiles 0.5", "--summary");
+    expect_says(2, RUN "--summary no.csv --quantiles 0.5 --within names.geojson", "--within");
+    static const char *const no_list[] = {"",    "x",       "0.5,",    "-0.1",
+                                          "1.1", "0.5,0.5", "0.9,0.1", "nan"};
+    for (size_t i = 0; i < sizeof no_list / sizeof no_list[0]; ++i) {
+        char command[200];
+        (void)snprintf(command, sizeof command, RUN "--summary no.csv --quantiles=%s", no_list[i]);
+        expect_says(2, command, "such as 0.05,0.5,0.95");
+    }
     expect_says(5, RUN "--summary no.csv --within none.geojson", "none.geojson");
     expect_says(3, RUN "--summary no.csv --within all.csv", "areas 'all.csv': line 1");
     expect_says(2, RUN "--summary no.csv --within .", "areas");
@@ -357,6 +367,13 @@ static void test_areas_go_with_every_file_of_a_summary(void **state) {
            "merged.summary.json");
     assert_same_files("areas.json", "merged.summary.json");
     expect_says(2, RUN "--part 1/2 -o areas1.npy --within areas.geojson", "merge");
+    expect(0, RUN "--quantiles 0,0.1,0.5 --summary medians.csv");
+    expect(0, RUN "--quantiles 0,0.1,0.5 -o again.summary.csv --bands 64");
+    assert_same_files("medians.csv", "again.summary.csv");
+    expect(0, "merge areas2.npy areas1.npy --quantiles 0,0.1,0.5 -o merged.summary.csv");
+    assert_same_files("medians.csv", "merged.summary.csv");
+    read_text("medians.csv", out_text);
+    assert_non_null(strstr(out_text, ",nan,quantile_0,quantile_0.1,quantile_0.5\n"));
 }
 
 static long long planned_source(const char *options) {
@@ -400,8 +417,8 @@ static void test_what_cannot_be_is_refused(void **state) {
     expect_says(2, RUN FOUND "--regions no.points.csv", "CSV of points");
     expect_says(2, RUN "-o no.points.csv", "--threshold");
     expect_says(2, RUN FOUND "-o no.csv --distance 3", "--distance is for --points");
-    expect_says(2, RUN FOUND "-o no.points.csv --bins 4,0,1", "--bins are for --summary");
-    expect_says(2, RUN FOUND "-o no.csv --within names.geojson", "--within and --bins are for");
+    expect_says(2, RUN FOUND "-o no.points.csv --bins 4,0,1", "are for --summary");
+    expect_says(2, RUN FOUND "-o no.csv --within names.geojson", "--within, --bins and --quantiles are for");
     expect_says(2, RUN "-o no.summary.csv --threshold 0.5,0.2", "one for each");
     expect_says(2, RUN "--part 1/2 -o part1.npy --distance 3", "merge");
     expect_says(2, "run mobilenet_v2:0.25 synthetic:64x64 -o no.summary.csv", "takes a map");

@@ -239,12 +239,19 @@ def point_case(program, rng, what):
           f"{what}: {len(found)} points, SciPy says {len(expected)}")
     ends = sorted(float(v) for v in rng.choice([-3, -1.7, -0.1, 0, 0.3, 1, 1e-3, 2.5], 2, replace=False))
     bins = ["--bins", f"{rng.integers(1, 40)},{ends[0]},{ends[1]}"]
-    rfexec(program, "run", network, "values.npy", "--summary", "values.json", *options[:1], *bins,
-           *plan(rng, min(h, w)))
+    asked = sorted({float(q) for q in rng.random(int(rng.integers(1, 5))).round(3)})
+    rfexec(program, "run", network, "values.npy", "--summary", "values.json", *options[:1], *bins, "--quantiles",
+           ",".join(map(str, asked)), *plan(rng, min(h, w)))
     limits = thresholds if len(thresholds) == c else thresholds * c
     document = read_geojson("values.json")
     check_values(values, limits, document["classes"], what)
     check_bins(values, document["bins"], document["classes"], what)
+    check(document["quantiles"] == asked, f"{what}: {document['quantiles']}, not {asked}")
+    for entry, one in zip(document["classes"], values):
+        real = one[~np.isnan(one)].astype(float)
+        theirs = [number if np.isfinite(number) else None for number in np.quantile(real, asked)] if real.size else [None]
+        check(entry["quantiles"] == theirs * (len(asked) // len(theirs)),
+              f"{what}: quantiles {entry['quantiles']}, NumPy says {theirs}")
 
 
 def check_bins(values, edges, classes, what):

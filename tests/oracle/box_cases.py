@@ -27,7 +27,9 @@ import numpy as np
 import torch
 import torchvision
 
-HEADS = ["yolov8", "yolov5", "yolov7", "yolox", "yolov10", "yunet", "rfb", "yolov8-pose", "yolov8-seg"]
+HEADS = ["yolov8", "yolov5", "yolov7", "yolox", "yolov10", "yunet", "rfb", "yolov8-pose", "yolov8-seg", "yolo26-pose",
+         "yolo26-seg"]
+CHOSEN = ("yolov10", "yolo26-pose", "yolo26-seg")  # the network has suppressed
 BEHIND = {"yolov8-pose": 0, "yolov8-seg": 32}  # heads with numbers behind the classes: how many, unless --classes says
 FIELDS = ["left", "top", "right", "bottom", "score", "label", "index"]
 
@@ -42,7 +44,7 @@ def rows_of(tensor, head, classes, transposed):
         return rows
     if head.startswith("yolov8") and not transposed:
         rows = rows.T
-    if head in BEHIND:
+    if head in BEHIND or head.startswith("yolo26"):
         return rows.contiguous()
     if head == "yolov10":
         return rows[:, :6].contiguous()
@@ -91,7 +93,7 @@ def decode(rows, head, score, image, classes=0):
     elif head == "rfb":
         boxes = rows[:, 2:] * torch.tensor([image[1], image[0]] * 2, dtype=torch.float32)
         passed, scores, labels = rows[:, 1] > score, rows[:, 1], torch.zeros(len(rows))
-    elif head == "yolov10":
+    elif head in CHOSEN:
         passed = rows[:, 4] > score
         boxes, scores, labels = rows[:, :4], rows[:, 4], rows[:, 5]
     else:
@@ -156,14 +158,14 @@ def points_of(rows, head, image, classes):
         return yunet_points(rows, image).reshape(-1, 10)
     if head == "yolov8-pose":
         return rows.numpy()[:, 4 + classes_of(rows, head, classes) :]
-    return np.zeros((len(rows), 0), np.float32)
+    return rows.numpy()[:, 6:] if head == "yolo26-pose" else np.zeros((len(rows), 0), np.float32)
 
 
 def reference(rows, head, score, iou, agnostic, image=None, classes=0, soft=False):
     """The rows of FIELDS that rfexec has to write, with the numbers of points behind them."""
     boxes, scores, labels, indices = decode(rows, head, score, image, classes)
     points = points_of(rows, head, image, classes)
-    if head == "yolov10":  # the network has suppressed
+    if head in CHOSEN:
         left = by_score(scores, torch.arange(len(scores)))
     elif soft:
         left, scores = decay(boxes, scores, labels, score, agnostic)

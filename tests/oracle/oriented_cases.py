@@ -87,6 +87,13 @@ def reference(output, score=0.25, iou=0.45, agnostic=False, chosen=suppress):
     return [(boxes[k], scores[indices[k]], int(labels[indices[k]]), int(indices[k])) for k in np.flatnonzero(left)]
 
 
+def chosen_by_network(output, score=0.25):
+    """The same of an output 1 x boxes x 7: x, y, w, h, score, label, angle."""
+    indices = np.flatnonzero(output[0, :, 4] > np.float32(score))
+    order = indices[np.argsort(-output[0, indices, 4], kind="stable")]
+    return [(output[0, k, [0, 1, 2, 3, 6]], output[0, k, 4], int(output[0, k, 5]), int(k)) for k in order]
+
+
 def corners_of(x, y, w, h, angle):
     ux, uy = np.cos(np.float64(angle)), np.sin(np.float64(angle))
     return [(x + sx * w / 2 * ux - sy * h / 2 * uy, y + sx * w / 2 * uy + sy * h / 2 * ux)

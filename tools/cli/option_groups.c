@@ -258,7 +258,8 @@ static const struct rfx_cli_option detector_rows[] = {
         rfx_cli_answer_options, "head", TEXT, head, "NAME|FILE.json",
         "form of the detector's output: yolov8 (also 9, 11, 12), yolov8-seg with masks, "
         "yolov8-pose or -pose-xy with key points, yolov8-obb with angles, yolov5, yolov7, "
-        "yolox, yolov10, yunet or rfb (default: the one that the shape or the outputs' names "
+        "yolox, yolov10, yolo26 (also with these endings), yunet or rfb (default: the one that the "
+        "shape or the outputs' names "
         "fit); or a file that describes any other head, such as that of SSD, RetinaNet or FCOS "
         "(docs/answers.md)",
         .needs = "boxes output as parts"),
@@ -346,6 +347,10 @@ static const struct rfx_cli_option answers_rows[] = {
                    "add a histogram of each channel to the summary: numbers of values in N equal "
                    "bins from LOW to HIGH, below and above (not for maps of labels)",
                    .needs = "summary output as"),
+    RFX_CLI_OPTION(rfx_cli_answer_options, "quantiles", QUANTILES, quantiles, "Q[,Q...]",
+                   "add exact quantiles of each channel to the summary: 0.5 is the median; the "
+                   "values wait in a file without a name beside it (not for maps of labels)",
+                   .excludes = "within", .needs = "summary output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "within", TEXT, within, "AREAS",
                    "write the summary once more for each polygon of this GeoJSON file, of the "
                    "pixels whose centres lie inside; its coordinates are those of --coordinates",
@@ -393,7 +398,7 @@ GROUP(rfx_cli_answers_group, rfx_cli_heading_answers, answers_rows);
 #define NOT_OF_PART                                                                                \
     "keep dump report viewer overlay top labels bits range tiff-tile tiff-compress overviews cog " \
     "channel-names zarr-chunk zarr-compress zarr-format regions points summary text boxes "        \
-    "threshold distance bins within simplify unclip"
+    "threshold distance bins quantiles within simplify unclip"
 #define BECAUSE_OF_PART "a part is one .npy file; 'rfexec merge' takes options of other files"
 
 static const struct rfx_cli_option part_rows[] = {

@@ -211,6 +211,19 @@ bool rfx_cli_parse_bins(const char *text, struct rfx_answer_bins *out) {
     return isfinite(out->high - out->low) && out->low < out->high;
 }
 
+bool rfx_cli_parse_quantiles(const char *text, struct rfx_answer_quantiles *out) {
+    out->n = 0;
+    for (char *end = NULL;; text = end + 1) {
+        if (out->n == RFX_ANSWER_MOST_QUANTILES) return false;
+        double value = strtod(text, &end), *last = &out->at[out->n++];
+        if (end == text || !(value >= 0 && value <= 1)) return false;
+        if (out->n > 1 && !(value > last[-1])) return false;
+        *last = value;
+        if (*end == '\0') return true;
+        if (*end != ',') return false;
+    }
+}
+
 bool rfx_cli_parse_rect(const char *text, struct rfx_rect *out) {
     long long y0, x0, y1, x1;
     int used = 0;

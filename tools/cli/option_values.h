@@ -88,6 +88,9 @@ bool rfx_cli_parse_range(const char *text, float *out);
  * one. */
 bool rfx_cli_parse_bins(const char *text, struct rfx_answer_bins *out);
 
+/* "0.05,0.5": rising numbers from 0 to 1, at most RFX_ANSWER_MOST_QUANTILES. */
+bool rfx_cli_parse_quantiles(const char *text, struct rfx_answer_quantiles *out);
+
 /* "0,0,512,768": first row, first column, last row + 1, last column + 1. */
 bool rfx_cli_parse_rect(const char *text, struct rfx_rect *out);
 #endif

@@ -162,6 +162,8 @@ static bool store(const struct rfx_cli_option *row, char *text, void *at) {
             return rfx_cli_parse_range(text, at);
         case RFX_CLI_BINS:
             return rfx_cli_parse_bins(text, at);
+        case RFX_CLI_QUANTILES:
+            return rfx_cli_parse_quantiles(text, at);
         case RFX_CLI_BANDS:
             return rfx_cli_parse_bands(text, at);
         case RFX_CLI_FIT:
@@ -242,6 +244,7 @@ static void form_of(const struct rfx_cli_option *row, char *text, size_t size) {
             "a sample or file, and what replaces it, such as -9999=0, nan=0 or file=0",
         [RFX_CLI_SCALE] = "a number such as 0.5, or raw, or raw,0.0001",
         [RFX_CLI_RANGE] = "two rising numbers such as 0,1",
+        [RFX_CLI_QUANTILES] = "1 to 16 rising numbers from 0 to 1 such as 0.05,0.5,0.95",
         [RFX_CLI_BINS] = "a number of bins (at most 65536) and two rising numbers such as 10,0,1",
         [RFX_CLI_GRID] = "a number of tiles or rows x columns such as 4x6",
         [RFX_CLI_INT8] = NULL, /* the last */

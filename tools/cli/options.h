@@ -20,34 +20,35 @@
 
 /* Kind of an option: the form of its value, and the type of the struct member that stores it. */
 enum rfx_cli_kind {
-    RFX_CLI_FLAG,     /* bool; the option has no value */
-    RFX_CLI_BYTES,    /* size_t */
-    RFX_CLI_PAIR,     /* struct rfx_cli_pair */
-    RFX_CLI_GRID,     /* struct rfx_cli_pair; a count alone is allowed */
-    RFX_CLI_COUNT,    /* int64_t, from `least` (1 where it is 0) to `most` */
-    RFX_CLI_INDEX,    /* struct rfx_cli_index, from 0 to `most` */
-    RFX_CLI_SIDE,     /* int64_t, a multiple of 16 up to `most` */
-    RFX_CLI_THREADS,  /* struct rfx_cli_threads; not given: the processors of this process */
-    RFX_CLI_SEED,     /* uint64_t */
-    RFX_CLI_TEXT,     /* const char *, not empty */
-    RFX_CLI_WORD,     /* const char *, one of the words that `value` lists as "one|two" */
-    RFX_CLI_FILE_END, /* const char *, the end of a name of output files, such as "npy" */
-    RFX_CLI_RESULT,   /* const char *, a file that is written; "-" is standard output */
-    RFX_CLI_FLOAT,    /* float */
-    RFX_CLI_NUMBER,   /* struct rfx_cli_number */
-    RFX_CLI_FLOATS,   /* struct rfx_cli_numbers */
-    RFX_CLI_DIVISORS, /* struct rfx_cli_numbers, none of them 0 */
-    RFX_CLI_NODATA,   /* struct rfx_cli_nodata */
-    RFX_CLI_SCALE,    /* struct rfx_cli_scale */
-    RFX_CLI_RANGE,    /* float[2], the first less than the second */
-    RFX_CLI_BINS,     /* struct rfx_answer_bins */
-    RFX_CLI_BANDS,    /* struct rfx_image_bands */
-    RFX_CLI_FIT,      /* struct rfx_fit_size */
-    RFX_CLI_RECT,     /* struct rfx_rect, not empty */
-    RFX_CLI_KEEP,     /* struct rfx_cli_kept: one more tensor */
-    RFX_CLI_DUMP,     /* struct rfx_cli_kept: one more tensor with its file, TENSOR=FILE */
-    RFX_CLI_CONV,     /* enum rfx_conv_choice */
-    RFX_CLI_INT8,     /* enum rfx_int8_choice */
+    RFX_CLI_FLAG,      /* bool; the option has no value */
+    RFX_CLI_BYTES,     /* size_t */
+    RFX_CLI_PAIR,      /* struct rfx_cli_pair */
+    RFX_CLI_GRID,      /* struct rfx_cli_pair; a count alone is allowed */
+    RFX_CLI_COUNT,     /* int64_t, from `least` (1 where it is 0) to `most` */
+    RFX_CLI_INDEX,     /* struct rfx_cli_index, from 0 to `most` */
+    RFX_CLI_SIDE,      /* int64_t, a multiple of 16 up to `most` */
+    RFX_CLI_THREADS,   /* struct rfx_cli_threads; not given: the processors of this process */
+    RFX_CLI_SEED,      /* uint64_t */
+    RFX_CLI_TEXT,      /* const char *, not empty */
+    RFX_CLI_WORD,      /* const char *, one of the words that `value` lists as "one|two" */
+    RFX_CLI_FILE_END,  /* const char *, the end of a name of output files, such as "npy" */
+    RFX_CLI_RESULT,    /* const char *, a file that is written; "-" is standard output */
+    RFX_CLI_FLOAT,     /* float */
+    RFX_CLI_NUMBER,    /* struct rfx_cli_number */
+    RFX_CLI_FLOATS,    /* struct rfx_cli_numbers */
+    RFX_CLI_DIVISORS,  /* struct rfx_cli_numbers, none of them 0 */
+    RFX_CLI_NODATA,    /* struct rfx_cli_nodata */
+    RFX_CLI_SCALE,     /* struct rfx_cli_scale */
+    RFX_CLI_RANGE,     /* float[2], the first less than the second */
+    RFX_CLI_BINS,      /* struct rfx_answer_bins */
+    RFX_CLI_QUANTILES, /* struct rfx_answer_quantiles */
+    RFX_CLI_BANDS,     /* struct rfx_image_bands */
+    RFX_CLI_FIT,       /* struct rfx_fit_size */
+    RFX_CLI_RECT,      /* struct rfx_rect, not empty */
+    RFX_CLI_KEEP,      /* struct rfx_cli_kept: one more tensor */
+    RFX_CLI_DUMP,      /* struct rfx_cli_kept: one more tensor with its file, TENSOR=FILE */
+    RFX_CLI_CONV,      /* enum rfx_conv_choice */
+    RFX_CLI_INT8,      /* enum rfx_int8_choice */
 };
 
 /* An option: a row of a table. excludes, needs and unless list other options: names with spaces
@@ -204,6 +205,7 @@ struct rfx_cli_answer_options {
     struct rfx_cli_number growth;
     const char *within; /* file of areas */
     struct rfx_answer_bins bins;
+    struct rfx_answer_quantiles quantiles;
     const char *boxes, *boxes_of, *head;
     struct rfx_cli_number score, overlap;
     int64_t most_boxes, class_count; /* 0: not given */

@@ -35,8 +35,8 @@ static bool of_answers(const struct rfx_cli_answer_options *options) {
            options->memory_bytes != 0 || options->head != NULL || options->score.given ||
            options->overlap.given || options->agnostic || options->most_boxes != 0 ||
            options->class_count != 0 || options->distance != 0 || options->bins.n != 0 ||
-           options->within != NULL || options->tolerance.given || options->growth.given ||
-           options->soft;
+           options->quantiles.n != 0 || options->within != NULL || options->tolerance.given ||
+           options->growth.given || options->soft;
 }
 
 const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options, unsigned takes) {
@@ -56,8 +56,10 @@ const char *rfx_cli_options_misfit(const struct rfx_cli_output_options *options,
     if ((takes & RFX_OUTPUT_TAKES_DISTANCE) == 0 && options->answer.distance != 0)
         return "--distance is for --points, or for -o that ends in .points.geojson or .points.csv";
     if ((takes & RFX_OUTPUT_TAKES_AREAS) == 0 &&
-        (options->answer.within != NULL || options->answer.bins.n != 0))
-        return "--within and --bins are for --summary, or for -o that ends in .summary.json or "
+        (options->answer.within != NULL || options->answer.bins.n != 0 ||
+         options->answer.quantiles.n != 0))
+        return "--within, --bins and --quantiles are for --summary, or for -o that ends in "
+               ".summary.json or "
                ".summary.csv";
     if ((takes & RFX_OUTPUT_TAKES_GROWTH) == 0 && options->answer.growth.given)
         return "--unclip is for --text, or for -o that ends in .text.json, .text.csv or "
@@ -87,6 +89,7 @@ static struct rfx_answer_options answer_of(const struct rfx_cli_answer_options *
     answer.tolerance = options->tolerance.given ? (double)options->tolerance.value : 0.0;
     answer.within = options->within;
     answer.bins = options->bins;
+    answer.quantiles = options->quantiles;
     if (is_word(options->coordinates, "pixels")) answer.coordinates = RFX_ANSWER_PIXELS;
     if (is_word(options->coordinates, "map")) answer.coordinates = RFX_ANSWER_MAP;
     answer.head = options->head;

@@ -34,8 +34,12 @@ NETWORKS = {
     "yolo11n-pose": "yolo11n-pose.yaml",
     "yolov8n-obb": "yolov8n-obb.yaml",
     "yolo11n-obb": "yolo11n-obb.yaml",
+    "yolo26n-seg": "yolo26n-seg.yaml",
+    "yolo26n-pose": "yolo26n-pose.yaml",
+    "yolo26n-obb": "yolo26n-obb.yaml",
 }
-END_TO_END = {"yolov10n", "yolo26n"}  # the file chooses the boxes itself
+# the file chooses the boxes itself
+END_TO_END = {"yolov10n", "yolo26n", "yolo26n-seg", "yolo26n-pose", "yolo26n-obb"}
 SIDE = 640  # of the image that the statistics are from
 LOGIT_SPREAD, LOGIT_MEAN = 1.6, -4.0  # of 80 classes the largest is then mostly between -2 and 2
 BOX_SPREAD = 3.0
@@ -53,16 +57,18 @@ def scale_to(conv, values, spread, mean):
 def spread_heads(model, image):
     """Scales the last convolutions of boxes, classes and angles of every level, by the image."""
     head, seen, hooks = model.model[-1], {}, []
-    names = ("cv2", "cv3", "cv4", "one2one_cv2", "one2one_cv3")
+    names = ("cv2", "cv3", "cv4", "cv4_kpts")
+    names += tuple(f"one2one_{name}" for name in names)
     lists = [(name, getattr(head, name)) for name in names if getattr(head, name, None) is not None]
-    last = [(name, level[-1]) for name, levels in lists for level in levels]
+    last = [(name, level[-1] if isinstance(level, torch.nn.Sequential) else level) for name, levels in lists for level in levels]
+    last = [(name, conv) for name, conv in last if isinstance(conv, torch.nn.Conv2d)] # cv4 of Pose26 goes on in cv4_kpts
     for _, conv in last:
         hooks.append(conv.register_forward_hook(lambda conv, _, out: seen.__setitem__(conv, out)))
     model(image)
     logits = (LOGIT_SPREAD, ONE_CLASS_LOGIT if head.nc == 1 else LOGIT_MEAN)
     values = {"cv2": (BOX_SPREAD, 0.0), "cv3": logits, "cv4": (FURTHER_SPREAD, 0.0)}
     for name, conv in last:
-        scale_to(conv, seen[conv], *values[name[-3:]])
+        scale_to(conv, seen[conv], *values[name.removeprefix("one2one_")[:3]])
     for hook in hooks:
         hook.remove()
 

@@ -16,7 +16,9 @@ enum { V8 = RFX_BOX_FORM_YOLOV8, V5 = RFX_BOX_FORM_YOLOV5, V7 = RFX_BOX_FORM_YOL
 enum { X = RFX_BOX_FORM_YOLOX, V10 = RFX_BOX_FORM_YOLOV10 };
 enum { YUNET = RFX_BOX_FORM_YUNET, RFB = RFX_BOX_FORM_RFB };
 enum { POSE = RFX_BOX_FORM_POSE, POSE_XY = RFX_BOX_FORM_POSE_XY, SEG = RFX_BOX_FORM_SEG };
-enum { OBB = RFX_BOX_FORM_YOLOV8_OBB };
+enum { OBB = RFX_BOX_FORM_YOLOV8_OBB, END_OBB = RFX_BOX_FORM_YOLO26_OBB };
+enum { END_POSE = RFX_BOX_FORM_YOLO26_POSE, END_POSE_XY = RFX_BOX_FORM_YOLO26_POSE_XY };
+enum { END_SEG = RFX_BOX_FORM_YOLO26_SEG };
 
 /* ---- shapes ---- */
 
@@ -211,7 +213,46 @@ static const struct found_case found[] = {
      8400,
      15,
      "YOLOv8 OBB head, 15 classes, 3 levels, 2 further channels not used"},
+    /* chosen by the network */
+    {{1, 300, 57},
+     640,
+     640,
+     0,
+     "yolo26-pose",
+     END_POSE,
+     2,
+     57,
+     300,
+     0,
+     "end-to-end head, 300 boxes, 17 points with scores"},
+    {{1, 9, 8},
+     0,
+     0,
+     3,
+     "YOLO26-pose-xy",
+     END_POSE_XY,
+     2,
+     8,
+     9,
+     0,
+     "end-to-end head, 9 boxes, 1 point"},
+    {{1, 300, 38},
+     640,
+     640,
+     0,
+     "yolo26-seg",
+     END_SEG,
+     2,
+     38,
+     300,
+     0,
+     "end-to-end head, 300 boxes, masks of 32 prototypes"},
+    {{1, 300, 7}, 0, 0, 80, "yolo26-obb", END_OBB, 2, 7, 300, 0, "end-to-end OBB head, 300 boxes"},
 };
+
+static bool is_chosen(int form) {
+    return form == V10 || form >= END_POSE;
+}
 
 static void recognised_shapes(void **state) {
     (void)state;
@@ -228,7 +269,7 @@ static void recognised_shapes(void **state) {
         assert_int_equal(head.channels, one->channels);
         assert_int_equal(head.candidates, one->candidates);
         assert_int_equal(head.classes, one->want_classes);
-        assert_int_equal(head.suppress, one->form != V10);
+        assert_int_equal(head.suppress, !is_chosen(one->form));
     }
 }
 
@@ -258,6 +299,11 @@ static const struct refused_case refused[] = {
     {3, {1, 4, 4}, 0, 0, 0, "yolov8", UNSUPPORTED, "1 x (4 + classes) x candidates; the output"},
     {3, {1, 8400, 5}, 0, 0, 0, "yolov7", UNSUPPORTED, "1 x candidates x (5 + classes)"},
     {3, {1, 300, 5}, 0, 0, 0, "yolov10", UNSUPPORTED, "1 x boxes x 6; the output has 1x300x5"},
+    {3, {1, 300, 8}, 0, 0, 0, "yolo26-obb", UNSUPPORTED, "1 x boxes x 7; the output has 1x300x8"},
+    {3, {1, 300, 6}, 0, 0, 0, "yolo26-obb", UNSUPPORTED, "1 x boxes x 7; the output has 1x300x6"},
+    {3, {1, 300, 8}, 0, 0, 0, "yolo26-pose", UNSUPPORTED, "1 x boxes x (6 + 3 points)"},
+    {3, {1, 300, 6}, 0, 0, 0, "yolo26-pose-xy", UNSUPPORTED, "1 x boxes x (6 + 2 points)"},
+    {3, {1, 300, 6}, 0, 0, 80, "yolo26-seg", UNSUPPORTED, "1 x boxes x (6 + coefficients)"},
     {3, {1, 84, 8400}, 0, 0, 0, "yolo", INVALID, "'yolo' is not known; there are yolov8, yolov5"},
     {3, {1, 84, 8400}, 0, 0, 0, "", INVALID, "'' is not known"},
     {3, {1, 84, 8400}, 0, 0, 0, "yolov8 yolov9", INVALID, "not known; there are"},
@@ -344,10 +390,16 @@ static void names(void **state) {
         [OBB] = "yolov8-obb yolov9-obb yolov11-obb yolo11-obb yolov12-obb yolo12-obb",
         [POSE] = "yolov8-pose yolov11-pose yolo11-pose",
         [POSE_XY] = "yolov8-pose-xy yolov11-pose-xy yolo11-pose-xy",
-        [SEG] = "yolov8-seg yolov9-seg yolov11-seg yolo11-seg"};
+        [SEG] = "yolov8-seg yolov9-seg yolov11-seg yolo11-seg",
+        [END_POSE] = "yolo26-pose",
+        [END_POSE_XY] = "yolo26-pose-xy",
+        [END_SEG] = "yolo26-seg",
+        [END_OBB] = "yolo26-obb"};
     static const int channels_of[RFX_BOX_FORM_COUNT] = {
-        [YUNET] = 16, [RFB] = 6, [POSE] = 56, [POSE_XY] = 39};
-    static const int points_of[RFX_BOX_FORM_COUNT] = {[YUNET] = 5, [POSE] = 17, [POSE_XY] = 17};
+        [YUNET] = 16,    [RFB] = 6,          [POSE] = 56,    [POSE_XY] = 39,
+        [END_POSE] = 57, [END_POSE_XY] = 40, [END_SEG] = 38, [END_OBB] = 7};
+    static const int points_of[RFX_BOX_FORM_COUNT] = {
+        [YUNET] = 5, [POSE] = 17, [POSE_XY] = 17, [END_POSE] = 17, [END_POSE_XY] = 17};
     (void)state;
     for (int form = 0; form < RFX_BOX_FORM_COUNT; form++) {
         const int64_t dims[3] = {1, 8400, channels_of[form] > 0 ? channels_of[form] : 85};
@@ -360,8 +412,8 @@ static void names(void **state) {
             assert_int_equal(rfx_box_head_find(&output, &head, &err), RFX_OK);
             assert_int_equal(head.form, form);
             assert_int_equal(head.points, points_of[form]);
-            assert_int_equal(head.coefficients, form == SEG ? 32 : 0);
-            assert_int_equal(head.oriented, form == OBB);
+            assert_int_equal(head.coefficients, form == SEG || form == END_SEG ? 32 : 0);
+            assert_int_equal(head.oriented, form == OBB || form == END_OBB);
         }
     }
 }
@@ -567,6 +619,24 @@ static void numbers_by_hand(void **state) {
     assert_ptr_equal(rfx_box_head_numbers(&head, channels, 7, NULL), channels + 5);
 }
 
+static void chosen_boxes_by_hand(void **state) {
+    const float channels[9] = {BOX, 0.5F, 3, -7, 1000, 0.125F};
+    struct rfx_box_head head = {
+        .form = RFX_BOX_FORM_YOLO26_POSE, .channels = 9, .points = 1, .point_values = 3};
+    struct rfx_box box;
+    (void)state;
+    assert_true(rfx_box_head_take(&head, channels, 7, 0.25F, &box));
+    assert_memory_equal(box.corner, channels, sizeof box.corner);
+    assert_true(box.score == 0.5F && box.label == 3 && box.index == 7);
+    assert_ptr_equal(rfx_box_head_numbers(&head, channels, 7, NULL), channels + 6);
+    head = (struct rfx_box_head){.form = RFX_BOX_FORM_YOLO26_OBB, .channels = 7};
+    assert_true(rfx_box_head_take(&head, channels, 7, 0.25F, &box));
+    const struct rfx_oriented_box oriented = rfx_box_head_orient(&head, channels, &box);
+    assert_memory_equal(oriented.centre, channels, sizeof oriented.centre);
+    assert_memory_equal(oriented.side, channels + 2, sizeof oriented.side);
+    assert_true(oriented.angle == -7 && oriented.score == 0.5F && oriented.label == 3);
+}
+
 static void shares_by_hand(void **state) {
     (void)state;
     struct rfx_box_head head = {.form = RFX_BOX_FORM_RFB, .image_h = 480, .image_w = 640};
@@ -602,6 +672,7 @@ int main(void) {
         cmocka_unit_test(candidates_by_hand),
         cmocka_unit_test(faces_by_hand),
         cmocka_unit_test(numbers_by_hand),
+        cmocka_unit_test(chosen_boxes_by_hand),
         cmocka_unit_test(shares_by_hand),
         cmocka_unit_test(oriented_boxes_have_the_channels),
     };

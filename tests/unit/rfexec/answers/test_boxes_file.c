@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "rfexec/answers/boxes_file.h"
+#include "rfexec/answers/oriented_boxes.h"
 
 enum { CHANNELS = 84, CELLS = 21 }; /* of an image of 32 x 32 pixels */
 
@@ -84,11 +85,39 @@ static void test_other_pieces_are_refused(void **state) {
     (void)unlink("boxes_file.json");
 }
 
+/* Turned boxes that the network has chosen: none is dropped. */
+static void test_chosen_boxes_stay(void **state) {
+    static float values[] = {50, 40, 20, 10, 0.5F, 3, 0.1F, 50, 40, 20, 10, 0.75F, 3, 0.1F};
+    const struct rfx_shape chosen = {.rank = 3, .dims = {1, 2, 7}};
+    const struct rfx_tensor tensor = rfx_tensor_plain(&chosen, 14);
+    struct rfx_output_format format = format_of(14, 1);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    const struct rfx_view view = rfx_view_dense(values, rfx_rect_make(0, 1, 0, 1), 14);
+    struct rfx_boxes_file *file = NULL;
+    struct rfx_error err = {{0}};
+    (void)state;
+    const struct rfx_end end = {.channels = 14, .at = {0, 1, 14, 1}};
+    format.answer.head = "yolo26-obb";
+    if (rfx_boxes_file_open(mem, "chosen.json", &format, &tensor, RFX_ANSWER_JSON, &file, &err) !=
+        RFX_OK)
+        fail_msg("%s", err.text);
+    assert_int_equal(rfx_boxes_file_take(file, &end, view.rect, &view, &err), RFX_OK);
+    assert_int_equal(rfx_boxes_file_commit(file, &err), RFX_OK);
+    const struct rfx_found found = rfx_boxes_file_found(file);
+    assert_int_equal(found.count, 2);
+    assert_true(found.oriented[0].score == 0.75F && found.oriented[1].score == 0.5F);
+    assert_true(found.oriented[0].index == 1 && found.oriented[0].label == 3);
+    rfx_boxes_file_free(file);
+    rfx_memory_free(mem);
+    (void)unlink("chosen.json");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values_of_a_candidate_come_together),
         cmocka_unit_test(test_cells_are_those_of_all_maps),
         cmocka_unit_test(test_other_pieces_are_refused),
+        cmocka_unit_test(test_chosen_boxes_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

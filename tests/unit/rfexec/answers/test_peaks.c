@@ -19,14 +19,18 @@
 
 struct list {
     struct rfx_peak *peaks;
-    int64_t n, stop_at; /* stop_at: `keep` fails at this peak; -1: never */
+    int64_t n, room;
+    int64_t stop_at; /* `keep` fails at this peak; -1: never */
 };
 
 static enum rfx_status keep(void *user, const struct rfx_peak *peak, struct rfx_error *err) {
     struct list *list = user;
     if (list->n == list->stop_at) return rfx_fail(err, RFX_STATUS_IO, "no space");
-    list->peaks = realloc(list->peaks, (size_t)(list->n + 1) * sizeof *list->peaks);
-    if (list->peaks == NULL) abort();
+    if (list->n == list->room) {
+        list->room = list->room > 0 ? 2 * list->room : 16;
+        list->peaks = realloc(list->peaks, (size_t)list->room * sizeof *list->peaks);
+        if (list->peaks == NULL) abort();
+    }
     list->peaks[list->n++] = *peak;
     return RFX_OK;
 }

@@ -398,6 +398,9 @@ static void every_failing_allocation_is_reported(void **state) {
     format.answer.within = AREAS;
     format.answer.bins = (struct rfx_answer_bins){2, 0, 1};
     assert_true(test_fail_each_allocation(build_summary, &format) >= 22);
+    format.answer.within = NULL;
+    format.answer.quantiles = (struct rfx_answer_quantiles){1, {0.5}};
+    assert_true(test_fail_each_allocation(build_summary, &format) >= 16);
     assert_int_equal(remove(AREAS), 0);
 }
 
