@@ -42,7 +42,7 @@ def boxes(network: Any, image: Any, output: Optional[str], file: dict[str, Any],
     head = found["head"]  # "YOLOv8 head, 1 class, 17 points with scores"; or "head", the name of a file, and so on
     points = re.search(r", (\d+) points?( with scores)?$", head)
     masks = re.search(r", masks of \d+ prototypes?$", head)
-    oriented = head.startswith("YOLOv8 OBB head, ")
+    oriented = head.startswith(("YOLOv8 OBB head", "end-to-end OBB head"))
     shape = (int(points[1]), 3 if points[2] else 2) if points else ()
     kind: Any = [*BOX.descr, ("points", np.float32, shape)] if points else ORIENTED if oriented else BOX
     if masks:

@@ -543,8 +543,8 @@ class Network(Held):
             An array with the fields box (left, top, right, bottom in pixels), score, label and index (of
             the candidate in the output), by falling score; of a YuNet also points (5 of x, y), with
             head="yolov8-pose" those of the network (x, y and score); with head="yolov8-seg" also mask, a Mask.
-            Of a head of boxes with an angle (yolov8-obb, yolo26-obb), corners (4 of x, y), centre, size (width,
-            height) and angle (radians, clockwise) in place of box.
+            Of a head of boxes with an angle (yolov8-obb, yolo26-obb), corners (4 of x, y), centre, size
+            (width, height) and angle (radians, clockwise) in place of box.
 
         Raises:
             As run(). RefusedError: the output is that of no known detector. BudgetError: there are more

@@ -184,3 +184,37 @@ def test_prototypes_wait_in_the_spill_folder(model, tmp_path):
     net, seen = rfexec.open(model, (ROWS, COLUMNS)), set()
     found = net.boxes(IMAGE, **SEG, spill=tmp_path, observer=lambda step: seen.update(tmp_path.iterdir()))
     assert len(found) > 20 and len(seen) == 1 and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("head, channels", [("yolo26-obb", 7), ("yolo26-seg", 6 + PROTOTYPES)])
+def test_boxes_that_the_network_has_chosen(program, tmp_path, head, channels):
+    kernel = np.random.default_rng(4).uniform(0, 30, (channels, 3, 1, 1)).astype(np.float32)
+    kernel[2:4] *= 2  # sides, or the right and lower ends
+    kernel[4:6] /= 60  # score and label
+    kernel[6:] = (kernel[6:] - 15) / 60
+    arrays = {"k": kernel, "p": kernel[-PROTOTYPES:] - 0.2, "s": np.array([1, channels, -1])}
+    node = onnx.helper.make_node
+    nodes = [
+        node("Relu", ["image"], ["stem"]),
+        node("Conv", ["stem", "k"], ["cells"], strides=[16, 16]),
+        node("Reshape", ["cells", "s"], ["rows"]),
+        node("Transpose", ["rows"], ["boxes"], perm=[0, 2, 1]),
+        node("Conv", ["stem", "p"], ["prototypes"], strides=[4, 4]),
+    ]
+    values = {"image": [1, 3, "h", "w"], "boxes": None, "prototypes": None}
+    image, *outputs = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in values.items()
+    )
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = onnx.helper.make_graph(nodes, "chosen", [image], outputs, weights)
+    path = tmp_path / "chosen.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
+    program("run", path, IMAGE, "--head", head, "--boxes", tmp_path / "b.json")
+    wanted = json.loads((tmp_path / "b.json").read_text())["boxes"]
+    found = rfexec.open(path, (ROWS, COLUMNS)).boxes(IMAGE, head=head)
+    assert len(found) == len(wanted) > 5 and set(found.dtype.names) == set(wanted[0])
+    for name in found.dtype.names:
+        if name == "mask":
+            assert [mask.counts.tolist() for mask in found[name]] == [box[name]["counts"] for box in wanted]
+        else:
+            assert (found[name] == np.array([box[name] for box in wanted], found.dtype[name].base)).all()
