@@ -75,6 +75,12 @@ run_counted "smallest budgets of every network: what is named and what is used" 
 run_counted "ranges of built-in networks on bytes" \
     python3 tools/scripts/make_builtin_ranges.py build/rfexec --check rfexec/builtin/builtin_ranges.c || true
 finish_beside "planning: time, memory, signals"
+if [ -x build/answers-venv/bin/python ]; then # of tests/oracle/answers.sh
+    run_counted "boxes of text of a PP-OCR detector" \
+        build/answers-venv/bin/python $at/text_boxes.py build/rfexec --sizes 320x480,224x224 || true
+else
+    echo "== boxes of text of a PP-OCR detector: skipped, tests/oracle/answers.sh has installed nothing"
+fi
 run_counted "planted packings" python3 $at/packing.py --seeds 3 --at-least 3 build/rfexec \
     build/tests/make_packing chains-gone-30 windows-gone spirals || true
 if sh tools/install_deps.sh chromium chromium-driver; then

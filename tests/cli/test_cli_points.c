@@ -418,7 +418,8 @@ static void test_what_cannot_be_is_refused(void **state) {
     expect_says(2, RUN "-o no.points.csv", "--threshold");
     expect_says(2, RUN FOUND "-o no.csv --distance 3", "--distance is for --points");
     expect_says(2, RUN FOUND "-o no.points.csv --bins 4,0,1", "are for --summary");
-    expect_says(2, RUN FOUND "-o no.csv --within names.geojson", "--within, --bins and --quantiles are for");
+    expect_says(2, RUN FOUND "-o no.csv --within names.geojson",
+                "--within, --bins and --quantiles are for");
     expect_says(2, RUN "-o no.summary.csv --threshold 0.5,0.2", "one for each");
     expect_says(2, RUN "--part 1/2 -o part1.npy --distance 3", "merge");
     expect_says(2, "run mobilenet_v2:0.25 synthetic:64x64 -o no.summary.csv", "takes a map");

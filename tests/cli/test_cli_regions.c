@@ -204,6 +204,16 @@ static void test_what_cannot_be_is_refused(void **state) {
     assert_string_equal(out_text, err_text);
 }
 
+/* The strides and the nearest pixels of this network see 1.5 pixels to the side of what they are
+ * trained for: its map has the image's size, and lies on the image's pixels. */
+static void test_maps_of_the_images_size_lie_on_its_pixels(void **state) {
+    static char text[2000];
+    (void)state;
+    expect(0, "run ppocr_det synthetic:64x96 --regions same.geojson --threshold 0");
+    read_text("same.geojson", text);
+    assert_non_null(strstr(text, "[[[0,0],[96,0],[96,64],[0,64],[0,0]]]"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_is_the_same_for_every_plan),
@@ -212,6 +222,7 @@ int main(void) {
         cmocka_unit_test(test_classes_cover_the_map),
         cmocka_unit_test(test_places_are_those_of_the_picture),
         cmocka_unit_test(test_open_regions_are_limited),
+        cmocka_unit_test(test_maps_of_the_images_size_lie_on_its_pixels),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("regions", tests, set_up, NULL);

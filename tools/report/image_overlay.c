@@ -272,8 +272,10 @@ static enum rfx_status find_places(struct rfx_overlay *o, struct rfx_error *err)
     enum rfx_status status = rfx_analysis_create(graph, &analysis, err);
     if (status != RFX_OK) return status;
     const struct rfx_layer_info *info = &analysis->layers[o->choice.map];
-    o->rows = rfx_map_place_of(info->global ? NULL : &info->field[0], map->h, input->h);
-    o->cols = rfx_map_place_of(info->global ? NULL : &info->field[1], map->w, input->w);
+    bool covers = map->h == input->h && map->w == input->w; /* as of rfx_output_place */
+    bool over = info->global || covers;
+    o->rows = rfx_map_place_of(over ? NULL : &info->field[0], map->h, input->h);
+    o->cols = rfx_map_place_of(over ? NULL : &info->field[1], map->w, input->w);
     rfx_analysis_free(analysis);
     return RFX_OK;
 }
