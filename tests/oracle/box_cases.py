@@ -144,7 +144,9 @@ def decay(boxes, scores, labels, score, agnostic):
         low, high = np.maximum(corners[others, :2], corners[at, :2]), np.minimum(corners[others, 2:], corners[at, 2:])
         sides = np.maximum(high - low, np.float32(0))
         both = sides[:, 0] * sides[:, 1]
-        share = (both / (areas[at] + areas[others] - both)).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            share = (both / (areas[at] + areas[others] - both)).astype(np.float64)
+        share[np.isnan(share)] = 0  # of boxes without area
         scores[others] = (scores[others] * np.exp(-share * share / 0.5)).astype(np.float32)
     return torch.tensor(left, dtype=torch.int64), torch.from_numpy(scores)
 
