@@ -26,7 +26,7 @@ import detectors
 NEEDED = ("numpy", "scipy", "onnx")
 SIZES = "320x480,224x224,640x640,608x800,1024x1024"
 PLANS = ("--untiled --threads 3", "--bands 64 --threads 2", "--bands 24 --threads 1", "--tiles 2x3 --threads 2",
-         "--tiles 3x2 --threads 3", "--memory 128MiB")
+         "--tiles 3x2 --threads 3", "--memory 256MiB --answer-memory 64MiB")
 SHARE, SCORE, GROWTH = 0.65, 0.01, 1.5  # share of the pixels below the threshold
 
 
