@@ -22,6 +22,15 @@ struct rfx_grid {
     struct rfx_grid_axis axis[2];
 };
 
+/* Returns whether the map of a node has the image's size. A network with such a map is trained to
+ * answer for each pixel of the image, so the map's pixels are the image's, wherever the centres of
+ * their receptive fields lie (unless the map is turned over: its step is negative). */
+static inline bool rfx_map_covers_image(const struct rfx_graph *graph, int node) {
+    const struct rfx_tensor *map = &graph->nodes[node].out;
+    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
+    return map->layout == RFX_LAYOUT_NHWC && map->h == image->h && map->w == image->w;
+}
+
 /* Computes the grid of a node of a finished graph. OUT_OF_MEMORY. O(edges). Test: test_grid. */
 RFX_NODISCARD enum rfx_status rfx_grid_find(const struct rfx_graph *graph, int node,
                                             struct rfx_grid *out, struct rfx_error *err);

@@ -15,6 +15,18 @@ OPTIONS = ("--head", "yolov8-seg", "--class-count", CLASSES, "--iou", "0.9")
 SEG = {"head": "yolov8-seg", "class_count": CLASSES, "iou": 0.9}
 
 
+def save(path, nodes, arrays):
+    """Saves a network of an image of any size, whose outputs are boxes and prototypes."""
+    values = {"image": [1, 3, "h", "w"], "boxes": None, "prototypes": None}
+    image, *outputs = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in values.items()
+    )
+    weights = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
+    graph = onnx.helper.make_graph(nodes, "net", [image], outputs, weights)
+    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
+    return path
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A detector of the form of YOLOv8's -seg: cells of 16 pixels, prototypes of 4."""
@@ -37,15 +49,7 @@ def model(tmp_path_factory):
         node("Reshape", ["cells", "s"], ["boxes"]),
         node("Conv", ["stem", "p"], ["prototypes"], strides=[4, 4]),
     ]
-    values = {"image": [1, 3, "h", "w"], "boxes": None, "prototypes": None}
-    image, *outputs = (
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in values.items()
-    )
-    arrays = [onnx.numpy_helper.from_array(array, name) for name, array in weights.items()]
-    graph = onnx.helper.make_graph(nodes, "seg", [image], outputs, arrays)
-    path = tmp_path_factory.mktemp("seg") / "seg.onnx"
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
-    return path
+    return save(tmp_path_factory.mktemp("seg") / "seg.onnx", nodes, weights)
 
 
 def decoded(counts, rows):
@@ -201,14 +205,7 @@ def test_boxes_that_the_network_has_chosen(program, tmp_path, head, channels):
         node("Transpose", ["rows"], ["boxes"], perm=[0, 2, 1]),
         node("Conv", ["stem", "p"], ["prototypes"], strides=[4, 4]),
     ]
-    values = {"image": [1, 3, "h", "w"], "boxes": None, "prototypes": None}
-    image, *outputs = (
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in values.items()
-    )
-    weights = [onnx.numpy_helper.from_array(array, name) for name, array in arrays.items()]
-    graph = onnx.helper.make_graph(nodes, "chosen", [image], outputs, weights)
-    path = tmp_path / "chosen.onnx"
-    onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
+    path = save(tmp_path / "chosen.onnx", nodes, arrays)
     program("run", path, IMAGE, "--head", head, "--boxes", tmp_path / "b.json")
     wanted = json.loads((tmp_path / "b.json").read_text())["boxes"]
     found = rfexec.open(path, (ROWS, COLUMNS)).boxes(IMAGE, head=head)

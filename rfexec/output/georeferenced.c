@@ -58,18 +58,13 @@ static struct rfx_geo_affine cell_of(const struct rfx_grid *grid,
     return cell;
 }
 
-/* Finds the grid of output k, or of the image if k is -1. A map of the image's size has a pixel for
- * each of the image's: that is what such networks are trained for, wherever the centres of their
- * receptive fields lie. */
+/* Finds the grid of output k, or of the image if k is -1. */
 static enum rfx_status find_grid(const struct rfx_graph *graph, int k, struct rfx_grid *grid,
                                  struct rfx_error *err) {
-    const struct rfx_tensor *image = &graph->nodes[graph->input].out;
     int node = k >= 0 ? graph->outputs[k].node : graph->input;
-    const struct rfx_tensor *map = &graph->nodes[node].out;
-    bool covers = map->layout == RFX_LAYOUT_NHWC && map->h == image->h && map->w == image->w;
     enum rfx_status status = rfx_grid_find(graph, node, grid, err);
-    for (int axis = 0; status == RFX_OK && covers && axis < 2; axis++)
-        if (grid->axis[axis].step == 1.0) /* not turned over */
+    for (int axis = 0; status == RFX_OK && axis < 2; axis++)
+        if (rfx_map_covers_image(graph, node) && grid->axis[axis].step == 1.0)
             grid->axis[axis] = (struct rfx_grid_axis){.step = 1.0, .size_px = 1.0};
     return status;
 }

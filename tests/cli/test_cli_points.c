@@ -449,6 +449,30 @@ static void test_what_cannot_be_is_refused(void **state) {
     assert_string_equal(out_text, err_text);
 }
 
+/* A map of the image's size that the network has turned over: the points lie where the image has
+ * them. */
+static void test_maps_that_are_turned_over(void **state) {
+    static const int64_t image[4] = {1, 1, 20, 30}, last = -1, before = -1000, axis = 3;
+    static float values[20 * 30];
+    static struct maker graph, model;
+    (void)state;
+    graph.size = model.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", image, 4);
+    maker_ints(&graph, "last", &last, 1);
+    maker_ints(&graph, "before", &before, 1);
+    maker_ints(&graph, "axis", &axis, 1);
+    maker_add(&graph, "Relu", "image", "map");
+    maker_add(&graph, "Slice", "map last before axis last", "turned");
+    maker_value(&graph, MAKER_OUTPUT, "turned", NULL, 0);
+    maker_model(&graph, 13, &model);
+    maker_save(&model, "turned.onnx");
+    values[3 * 30 + 5] = 1;
+    write_floats("turned.npy", "(1, 1, 20, 30)", values, 20 * 30);
+    expect(0, "run turned.onnx turned.npy --points turned.csv --threshold 0.5");
+    read_text("turned.csv", out_text);
+    assert_string_equal(out_text, "label,name,score,x,y\n0,,1,5.5,3.5\n");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_are_the_same_for_every_plan),
@@ -461,6 +485,7 @@ int main(void) {
         cmocka_unit_test(test_areas_and_bins_are_checked),
         cmocka_unit_test(test_areas_go_with_every_file_of_a_summary),
         cmocka_unit_test(test_plan_counts_the_points),
+        cmocka_unit_test(test_maps_that_are_turned_over),
         cmocka_unit_test(test_what_cannot_be_is_refused),
     };
     return cmocka_run_group_tests_name("points", tests, set_up, NULL);

@@ -465,6 +465,22 @@ static void test_regions(void **state) {
     check_regions(&rules[1], 2700, 24, 2, 3); /* lines are wider than the map's pixels */
 }
 
+/* A map of the image's size lies on the image's pixels, though this network sees 1.5 pixels to the
+ * side: one region of all pixels has its outline all along the edge of the picture. */
+static void test_maps_of_the_images_size(void **state) {
+    (void)state;
+    make_picture("in.png", 64, 96);
+    expect(0, "run ppocr_det in.png --threshold 0 --regions all.geojson --overlay all.png");
+    struct values v = read_values("all.png");
+    for (int64_t x = 0; x < v.w; x++)
+        for (int64_t y = 0; y < v.h; y += v.h - 1)
+            assert_memory_equal(&v.at[(y * v.w + x) * 3], v.at, 3 * sizeof *v.at);
+    for (int64_t y = 0; y < v.h; y++)
+        for (int64_t x = 0; x < v.w; x += v.w - 1)
+            assert_memory_equal(&v.at[(y * v.w + x) * 3], v.at, 3 * sizeof *v.at);
+    free(v.at);
+}
+
 /* Values that are NaN are red, with an outline too, and belong to no class; of a pixel with a
  * channel above its threshold, that channel is shown. */
 static void test_values_that_are_missing(void **state) {
@@ -770,6 +786,7 @@ int main(void) {
         cmocka_unit_test(test_boxes_are_counted),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_regions),
+        cmocka_unit_test(test_maps_of_the_images_size),
         cmocka_unit_test(test_values_that_are_missing),
         cmocka_unit_test(test_regions_are_the_same_for_every_plan),
         cmocka_unit_test(test_class_activation),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "layers/core/checked.h"
+#include "rf_analysis/grid.h"
 #include "tools/cli/command.h"
 #include "tools/cli/option_values.h"
 #include "tools/cli/progress.h"
@@ -272,10 +273,15 @@ static enum rfx_status find_places(struct rfx_overlay *o, struct rfx_error *err)
     enum rfx_status status = rfx_analysis_create(graph, &analysis, err);
     if (status != RFX_OK) return status;
     const struct rfx_layer_info *info = &analysis->layers[o->choice.map];
-    bool covers = map->h == input->h && map->w == input->w; /* as of rfx_output_place */
-    bool over = info->global || covers;
-    o->rows = rfx_map_place_of(over ? NULL : &info->field[0], map->h, input->h);
-    o->cols = rfx_map_place_of(over ? NULL : &info->field[1], map->w, input->w);
+    const struct rfx_axis_field *field[2];
+    for (int axis = 0; axis < 2; axis++) {
+        field[axis] = info->global ? NULL : &info->field[axis];
+        if (rfx_map_covers_image(graph, o->choice.map) && field[axis] != NULL &&
+            field[axis]->jump.num == field[axis]->jump.den)
+            field[axis] = NULL;
+    }
+    o->rows = rfx_map_place_of(field[0], map->h, input->h);
+    o->cols = rfx_map_place_of(field[1], map->w, input->w);
     rfx_analysis_free(analysis);
     return RFX_OK;
 }

@@ -12,6 +12,7 @@
 #include "rfexec/answers/boxes_file.h"
 #include "rfexec/answers/oriented_boxes.h"
 
+#define PATH "boxes_file.json"
 enum { CHANNELS = 84, CELLS = 21 }; /* of an image of 32 x 32 pixels */
 
 static const struct rfx_shape shape = {.rank = 3, .dims = {1, CHANNELS, CELLS}};
@@ -21,6 +22,22 @@ static struct rfx_output_format format_of(int64_t channels, int64_t channel_step
         .kind = &rfx_output_json,
         .answer = {.score = 0.25F, .overlap = 0.5, .most_boxes = CELLS},
         .cells = {32, 32, channels, channel_step}};
+}
+
+static struct rfx_boxes_file *opened(struct rfx_memory *mem, const struct rfx_output_format *format,
+                                     const struct rfx_tensor *tensor) {
+    struct rfx_boxes_file *file = NULL;
+    struct rfx_error err = {{0}};
+    if (rfx_boxes_file_open(mem, PATH, format, tensor, RFX_ANSWER_JSON, &file, &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    return file;
+}
+
+static void discard(struct rfx_memory *mem, struct rfx_boxes_file *file) {
+    rfx_boxes_file_free(file);
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+    (void)unlink(PATH);
 }
 
 static enum rfx_status check(int64_t channels, int64_t channel_step) {
@@ -75,13 +92,10 @@ static void test_pixels_have_several_candidates(void **state) {
     struct rfx_output_format format = format_of(CHANNELS, 1);
     const struct rfx_view view = rfx_view_dense(values, rfx_rect_make(0, 1, 0, 1), 2 * CHANNELS);
     struct rfx_end end = {.channels = 2 * CHANNELS, .at = {0, 2 * CHANNELS, 2 * CHANNELS, 1}};
-    struct rfx_boxes_file *file = NULL;
     struct rfx_error err;
     (void)state;
     format.answer.head = "yolov8";
-    if (rfx_boxes_file_open(mem, "boxes_file.json", &format, &tensor, RFX_ANSWER_JSON, &file,
-                            &err) != RFX_OK)
-        fail_msg("%s", err.text);
+    struct rfx_boxes_file *file = opened(mem, &format, &tensor);
     values[CHANNELS + 4] = 0.5F;
     assert_int_equal(rfx_boxes_file_take(file, &end, view.rect, &view, &err), RFX_OK);
     end.channels = CHANNELS + 1;
@@ -89,10 +103,7 @@ static void test_pixels_have_several_candidates(void **state) {
                      RFX_STATUS_INVALID_ARGUMENT);
     assert_int_equal(rfx_boxes_file_commit(file, &err), RFX_OK);
     assert_int_equal(rfx_boxes_file_found(file).count, 1);
-    rfx_boxes_file_free(file);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
-    (void)unlink("boxes_file.json");
+    discard(mem, file);
 }
 
 static void test_other_pieces_are_refused(void **state) {
@@ -102,12 +113,9 @@ static void test_other_pieces_are_refused(void **state) {
     const struct rfx_output_format format = format_of(CHANNELS, CELLS);
     const struct rfx_view view = rfx_view_dense(values, rfx_rect_make(0, 1, 0, 1), CHANNELS);
     struct rfx_end end = {.channels = CHANNELS, .at = {0, 1, 1, CELLS}};
-    struct rfx_boxes_file *file = NULL;
     struct rfx_error err;
     (void)state;
-    assert_int_equal(
-        rfx_boxes_file_open(mem, "boxes_file.json", &format, &tensor, RFX_ANSWER_JSON, &file, &err),
-        RFX_OK);
+    struct rfx_boxes_file *file = opened(mem, &format, &tensor);
     values[4] = 0.5F; /* score of class 0 */
     assert_int_equal(rfx_boxes_file_take(file, &end, view.rect, &view, &err), RFX_OK);
     end.at.channel_step = 1;
@@ -115,10 +123,7 @@ static void test_other_pieces_are_refused(void **state) {
                      RFX_STATUS_INVALID_ARGUMENT);
     assert_int_equal(rfx_boxes_file_commit(file, &err), RFX_OK);
     assert_int_equal(rfx_boxes_file_found(file).count, 1);
-    rfx_boxes_file_free(file);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
-    (void)unlink("boxes_file.json");
+    discard(mem, file);
 }
 
 /* Turned boxes that the network has chosen: none is dropped. */
@@ -129,23 +134,18 @@ static void test_chosen_boxes_stay(void **state) {
     struct rfx_output_format format = format_of(14, 1);
     struct rfx_memory *mem = rfx_memory_create(0);
     const struct rfx_view view = rfx_view_dense(values, rfx_rect_make(0, 1, 0, 1), 14);
-    struct rfx_boxes_file *file = NULL;
     struct rfx_error err = {{0}};
     (void)state;
     const struct rfx_end end = {.channels = 14, .at = {0, 1, 14, 1}};
     format.answer.head = "yolo26-obb";
-    if (rfx_boxes_file_open(mem, "chosen.json", &format, &tensor, RFX_ANSWER_JSON, &file, &err) !=
-        RFX_OK)
-        fail_msg("%s", err.text);
+    struct rfx_boxes_file *file = opened(mem, &format, &tensor);
     assert_int_equal(rfx_boxes_file_take(file, &end, view.rect, &view, &err), RFX_OK);
     assert_int_equal(rfx_boxes_file_commit(file, &err), RFX_OK);
     const struct rfx_found found = rfx_boxes_file_found(file);
     assert_int_equal(found.count, 2);
     assert_true(found.oriented[0].score == 0.75F && found.oriented[1].score == 0.5F);
     assert_true(found.oriented[0].index == 1 && found.oriented[0].label == 3);
-    rfx_boxes_file_free(file);
-    rfx_memory_free(mem);
-    (void)unlink("chosen.json");
+    discard(mem, file);
 }
 
 int main(void) {
