@@ -234,7 +234,8 @@ size_t rfx_plan_table_bytes(const struct rfx_graph *graph, int n_stages);
 
 /* Returns the peak of the process before the run: the larger of the peak while it loads the model
  * and the peak while it plans, which tries up to max_stages stages and chooses n_stages. */
-size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int n_stages);
+size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, const struct rfx_plan_request *request,
+                              int max_stages, int n_stages);
 
 /* Returns the buffer that holds a node while the given stage runs. */
 const struct rfx_buffer *rfx_plan_buffer(const struct rfx_plan *plan, int stage, int node);

@@ -321,7 +321,8 @@ size_t rfx_plan_fixed_bytes(struct rfx_plan_context *context, const struct rfx_s
 /* Returns the peak memory of a process whose run needs `run` bytes: the larger of that and of the
  * bytes that loading and planning need before the run. */
 static size_t peak_of(const struct rfx_plan_context *context, int n_stages, size_t run) {
-    size_t before = rfx_plan_prepare_bytes(context->graph, context->max_stages, n_stages);
+    size_t before =
+        rfx_plan_prepare_bytes(context->graph, context->request, context->max_stages, n_stages);
     return run > before ? run : before;
 }
 

@@ -322,8 +322,8 @@ static enum rfx_status add_in_mode(struct rfx_search *search, struct rfx_candida
     note_behind(search, w, n_stages);
     struct rfx_candidate whole =
         *c; /* its bound includes loading and planning, which come before the run */
-    size_t before =
-        rfx_plan_prepare_bytes(search->context.graph, search->context.max_stages, n_stages);
+    size_t before = rfx_plan_prepare_bytes(search->context.graph, search->context.request,
+                                           search->context.max_stages, n_stages);
     if (whole.bound < before) whole.bound = before;
     if (is_out(search, c->kind, whole.bound, c->cost)) return RFX_OK;
     bool waits = !by_cost && may_wait(search, &whole);

@@ -287,10 +287,15 @@ static bool calls_blas(const struct rfx_graph *graph) {
     return false;
 }
 
+/* Returns the bytes that the caller's process takes in addition to a usual one. */
+static size_t unusual_bytes(const struct rfx_plan_request *request) {
+    return request->process_bytes > CODE_BYTES ? request->process_bytes - CODE_BYTES : 0;
+}
+
 size_t rfx_plan_process_bytes(const struct rfx_graph *graph,
                               const struct rfx_plan_request *request) {
     size_t threads = (size_t)request->threads, reserve = rfx_plan_reserve_bytes(request->threads);
-    if (request->process_bytes > CODE_BYTES) reserve += request->process_bytes - CODE_BYTES;
+    reserve += unusual_bytes(request);
     if (calls_blas(graph)) reserve += BLAS_BYTES + threads * BLAS_THREAD_BYTES;
     return reserve + graph->model_bytes + graph->held_bytes +
            (size_t)graph->n_nodes * TABLE_BYTES_PER_NODE;
@@ -300,13 +305,14 @@ size_t rfx_plan_table_bytes(const struct rfx_graph *graph, int n_stages) {
     return (size_t)(n_stages - 1) * (size_t)graph->n_nodes * PLAN_BYTES_PER_STAGE;
 }
 
-size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, int max_stages, int n_stages) {
+size_t rfx_plan_prepare_bytes(const struct rfx_graph *graph, const struct rfx_plan_request *request,
+                              int max_stages, int n_stages) {
     size_t load = graph->load_bytes == 0 ? 0 : graph->load_bytes + RFX_LOAD_PROCESS_BYTES;
     size_t node = PLANNING_BYTES_PER_NODE + (size_t)max_stages * PLANNING_BYTES_PER_STAGE;
     size_t cache = (size_t)graph->n_nodes * PLANNING_CACHE_PER_NODE;
     if (cache > PLANNING_CACHE_BYTES) cache = PLANNING_CACHE_BYTES;
-    size_t planning = PLANNING_BYTES + cache + graph->held_bytes + (size_t)graph->n_nodes * node +
-                      3 * rfx_plan_table_bytes(graph, n_stages);
+    size_t planning = PLANNING_BYTES + unusual_bytes(request) + cache + graph->held_bytes +
+                      (size_t)graph->n_nodes * node + 3 * rfx_plan_table_bytes(graph, n_stages);
     return graph->model_bytes + (load > planning ? load : planning);
 }
 

@@ -676,25 +676,36 @@ static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_ru
     return code;
 }
 
-/* Makes job->plan. The user may have taken the budget from an earlier process that named it as the
- * smallest one. This process may measure one unit more than that process did. So when the smallest
- * plan exceeds the budget by at most two units, the plan is made once more for a process that is
- * one unit smaller. MPI ranks (process_varies) are excluded: a rank may really be larger, and would
- * exceed the budget. */
-static enum rfx_status plan_once_or_twice(struct rfx_cli_job *job,
-                                          const struct rfx_cli_run_options *options,
-                                          struct rfx_plan **smallest, struct rfx_error *err) {
-    struct rfx_plan_request *request = &job->request;
-    enum rfx_status status =
-        rfx_plan_create_or_smallest(job->graph, request, &job->plan, smallest, err);
-    bool measured = status == RFX_STATUS_BUDGET_IMPOSSIBLE && *smallest != NULL &&
-                    !job->process_varies && request->process_bytes > usual_of(options)->in_run;
-    if (!measured || (*smallest)->peak_bytes > request->memory_bytes + 2 * PROCESS_UNIT_BYTES)
-        return status;
+/* Makes job->plan for a process of `request.process_bytes`. If no plan fits, job->plan stays NULL
+ * and *smallest is the smallest plan, if one was found. */
+static enum rfx_status plan_again(struct rfx_cli_job *job, size_t process_bytes,
+                                  struct rfx_plan **smallest, struct rfx_error *err) {
     rfx_plan_free(*smallest);
     *smallest = NULL;
-    request->process_bytes -= PROCESS_UNIT_BYTES;
-    return rfx_plan_create_or_smallest(job->graph, request, &job->plan, smallest, err);
+    job->request.process_bytes = process_bytes;
+    return rfx_plan_create_or_smallest(job->graph, &job->request, &job->plan, smallest, err);
+}
+
+/* Makes job->plan. A process that is larger than a usual one may measure one unit more or less than
+ * another process of the same command. So when no plan fits:
+ * 1. The user may have taken the budget from a plan of a process that was one unit smaller. If the
+ *    smallest plan exceeds the budget by at most two units, a plan is made for such a process. MPI
+ *    ranks (process_varies) are excluded: a rank may really be larger, and would exceed the budget.
+ * 2. If there is none either, the smallest plan is made for a process that is one unit larger, so
+ *    that the budget that is named suffices for every process. */
+static enum rfx_status plan_for_process(struct rfx_cli_job *job,
+                                        const struct rfx_cli_run_options *options,
+                                        struct rfx_plan **smallest, struct rfx_error *err) {
+    size_t measured = job->request.process_bytes, unit = PROCESS_UNIT_BYTES;
+    size_t budget = job->request.memory_bytes;
+    enum rfx_status status = plan_again(job, measured, smallest, err);
+    if (status != RFX_STATUS_BUDGET_IMPOSSIBLE || *smallest == NULL) return status;
+    bool is_larger = measured > usual_of(options)->in_run;
+    if (is_larger && !job->process_varies && (*smallest)->peak_bytes <= budget + 2 * unit)
+        status = plan_again(job, measured - unit, smallest, err);
+    if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && is_larger)
+        status = plan_again(job, measured + unit, smallest, err);
+    return status;
 }
 
 int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_run_options *options,
@@ -702,7 +713,7 @@ int rfx_cli_job_plan(struct rfx_cli_job *job, const struct rfx_cli_run_options *
     struct rfx_error err = {{0}};
     struct rfx_plan *smallest = NULL;
     enum rfx_status status = rfx_plan_cache_create(job->mem, &job->request.cache, &err);
-    if (status == RFX_OK) status = plan_once_or_twice(job, options, &smallest, &err);
+    if (status == RFX_OK) status = plan_for_process(job, options, &smallest, &err);
     if (status == RFX_OK && options->plan.tiles.y != 0) tell_fewer_tiles(job->plan, options);
     if (status == RFX_OK && !job->plans_again) forget(job);
     if (status == RFX_OK) {
