@@ -16,6 +16,7 @@ import pathlib
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import zlib
 
@@ -103,9 +104,17 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--side", type=int, default=20000)
     parser.add_argument("--memory", default="64MiB")
-    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("regions_memory"))
+    parser.add_argument("--work", type=pathlib.Path, help="folder that keeps the maps and answers; default: none")
     args = parser.parse_args()
-    args.work.mkdir(exist_ok=True)
+    if args.work is not None:
+        args.work.mkdir(exist_ok=True)
+        return measure(args)
+    with tempfile.TemporaryDirectory() as folder:
+        args.work = pathlib.Path(folder)
+        return measure(args)
+
+
+def measure(args):
     make_network(args.work / "through.onnx")
     regions = ["--regions", ".geojson"]
     more = [["--points", ".csv", "--threshold", "0", "--distance", "20"], ["--summary", ".json"]]
