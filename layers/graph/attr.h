@@ -184,6 +184,14 @@ struct rfx_attention_attr {
     } steps[RFX_ATTENTION_MAX_STEPS];
 };
 
+/* Rounding to the nearest values that bytes of type `to` stand for: QuantizeLinear, then
+ * DequantizeLinear. scale 0: none. */
+struct rfx_rounding {
+    enum rfx_type to;
+    float scale;
+    int32_t zero_point;
+};
+
 /* Attention within windows of h x w pixels. One of the windows begins at (shift_h, shift_w), 0 <=
  * shift < size; windows at the borders are cut off. The input has the channels of all queries, then
  * as many of all keys, then those of all values, which the output has too; in each, the channels of
@@ -197,6 +205,8 @@ struct rfx_window_attention_attr {
     int64_t heads;
     int64_t value_size; /* channels of a head's values; 0: as many as of its keys */
     float scale;
+    /* Of the scores, the bias added, before the softmax, and of its results. */
+    struct rfx_rounding round_scores, round_weights;
     int bias;      /* weight index, or -1 */
     bool by_table; /* true: bias is [(2 h - 1) (2 w - 1)][heads], indexed by how many rows the query
                       is below the key, from -(h - 1) on, then by how many columns it is to the

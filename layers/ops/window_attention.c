@@ -8,9 +8,12 @@
  * pairs, so that a window's values depend on its own pixels alone.
  *
  * For each query and head: q is multiplied by the scale. Scores are sums over the channels of the
- * head's keys, as in MATMUL. The bias is added. Softmax and the product with v are computed as by
- * PLAIN_SOFTMAX and MATMUL, over the window's pixels row by row. So the bits of an element depend
- * neither on the rectangle nor on which other elements are computed with it. */
+ * head's keys, as in MATMUL. The bias is added. Scores, and the results of the softmax, may be
+ * rounded to the values that bytes stand for, as files of 8 bits have it. Softmax and the product
+ * with v are computed as by PLAIN_SOFTMAX and MATMUL, over the window's pixels row by row. So the
+ * bits of an element depend neither on the rectangle nor on which other elements are computed with
+ * it. */
+#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -74,6 +77,16 @@ static int64_t table_row(const struct rfx_window_attention_attr *a) {
     return (2 * a->w - 1) * a->heads;
 }
 
+/* Returns whether a rounding is none or one to bytes. */
+static bool is_rounding(const struct rfx_rounding *r) {
+    float lo, hi;
+    if (r->scale == 0.0f) return true;
+    if (!rfx_type_is_byte(r->to)) return false;
+    rfx_type_limits(r->to, &lo, &hi);
+    float zero = (float)r->zero_point;
+    return r->scale > 0.0f && isfinite(r->scale) && zero >= lo && zero <= hi;
+}
+
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
     enum rfx_status status = rfx_infer_inputs(graph, node, 1, RFX_LAYOUT_NHWC, err);
@@ -90,6 +103,8 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     if (a->by_table && table_row(a) > RFX_PACK_MIN_TEMP_ELEMS)
         return rfx_infer_refuse(node, err, "a table of biases of %lld elements a row, more than %d",
                                 (long long)table_row(a), RFX_PACK_MIN_TEMP_ELEMS);
+    if (!is_rounding(&a->round_scores) || !is_rounding(&a->round_weights))
+        return rfx_infer_refuse(node, err, "a rounding with a scale or zero point of no bytes");
     return rfx_infer_set_map(node, a->heads * value_size_of(a, in->c), in->h, in->w, err);
 }
 
@@ -297,6 +312,19 @@ static void add_bias(const struct windows *w, const struct window *win, int64_t 
     }
 }
 
+/* Rounds n values in place, a piece at a time. */
+static void round_values(const struct rfx_rounding *r, float *values, int64_t n) {
+    enum { PIECE = 512 };
+    unsigned char bytes[PIECE];
+    if (r->scale == 0.0f) return;
+    const struct rfx_byte_kernels *kernels = rfx_kernels_of_bytes(r->to);
+    for (int64_t first = 0; first < n; first += PIECE) {
+        int64_t count = rfx_min_i64(PIECE, n - first);
+        kernels->quantise(values + first, r->scale, r->zero_point, bytes, count);
+        kernels->dequantise(bytes, r->scale, r->zero_point, values + first, count);
+    }
+}
+
 /* Computes one head's results for `count` requested pixels, in row-major order from pixel number
  * `first` on. */
 static void attend(const struct windows *w, const struct window *win, int64_t head, int64_t first,
@@ -314,7 +342,9 @@ static void attend(const struct windows *w, const struct window *win, int64_t he
         int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;
         add_bias(w, win, head, y, x, room->scores + i * n);
     }
+    round_values(&w->attr->round_scores, room->scores, count * n);
     rfx_softmax_rows(room->scores, count, n);
+    round_values(&w->attr->round_weights, room->scores, count * n);
     sum_values(w, win, head, count, room);
     for (int64_t i = 0; i < count; i++) {
         int64_t y = win->wanted.y0 + (first + i) / cols, x = win->wanted.x0 + (first + i) % cols;

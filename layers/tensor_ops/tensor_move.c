@@ -1,18 +1,30 @@
-/* TRANSPOSE, PLAIN_SLICE, PLAIN_GATHER, PLAIN_CONCAT: copy elements of PLAIN tensors unchanged. */
+/* TRANSPOSE, PLAIN_SLICE, PLAIN_GATHER, PLAIN_CONCAT: copy elements of PLAIN tensors unchanged, the
+ * first two of bytes as well. */
 #include <string.h>
 
 #include "layers/core/checked.h"
 #include "layers/graph/infer.h"
 
-/* Copies out[i0, i1, ...] = in[first + i0 * step[0] + i1 * step[1] + ...]. */
-static void strided_copy(const float *in, int64_t first, const int64_t *step,
-                         const struct rfx_shape *shape, float *out) {
+static void copy_floats(const float *in, int64_t step, int64_t n, float *out) {
+    for (int64_t i = 0; i < n; i++) out[i] = in[i * step];
+}
+
+static void copy_bytes(const char *in, int64_t step, int64_t n, char *out) {
+    for (int64_t i = 0; i < n; i++) out[i] = in[i * step];
+}
+
+/* Copies out[i0, i1, ...] = in[first + i0 * step[0] + i1 * step[1] + ...], float32 or bytes. */
+static void strided_copy(const struct rfx_view *in, int64_t first, const int64_t *step,
+                         const struct rfx_shape *shape, const struct rfx_view *out) {
     int64_t index[RFX_MAX_RANK] = {0};
     int last = shape->rank - 1;
     int64_t n = last >= 0 ? shape->dims[last] : 1, inner = last >= 0 ? step[last] : 1;
-    for (;;) {
-        for (int64_t i = 0; i < n; i++) out[i] = in[first + i * inner];
-        out += n;
+    bool bytes = rfx_type_is_byte(in->type);
+    for (int64_t at = 0;; at += n) {
+        if (bytes)
+            copy_bytes((const char *)in->data + first, inner, n, (char *)out->data + at);
+        else
+            copy_floats((const float *)in->data + first, inner, n, (float *)out->data + at);
         int axis = last - 1;
         while (axis >= 0 && ++index[axis] == shape->dims[axis]) {
             first -= (shape->dims[axis] - 1) * step[axis];
@@ -47,8 +59,7 @@ static void run_transpose(const struct rfx_run_args *args) {
     int64_t strides[RFX_MAX_RANK], step[RFX_MAX_RANK];
     rfx_shape_strides(&in->shape, strides);
     for (int i = 0; i < in->shape.rank; i++) step[i] = strides[args->node->attr.transpose.perm[i]];
-    strided_copy(rfx_view_f32(&args->in[0]), 0, step, &args->node->out.shape,
-                 rfx_view_f32(&args->out));
+    strided_copy(&args->in[0], 0, step, &args->node->out.shape, &args->out);
 }
 
 static enum rfx_status infer_slice(const struct rfx_graph *graph, struct rfx_node *node,
@@ -84,8 +95,7 @@ static void run_slice(const struct rfx_run_args *args) {
         first += a->starts[i] * strides[i];
         step[i] = a->steps[i] * strides[i];
     }
-    strided_copy(rfx_view_f32(&args->in[0]), first, step, &args->node->out.shape,
-                 rfx_view_f32(&args->out));
+    strided_copy(&args->in[0], first, step, &args->node->out.shape, &args->out);
 }
 
 static enum rfx_status infer_gather(const struct rfx_graph *graph, struct rfx_node *node,
@@ -166,10 +176,21 @@ static int64_t **gather_table(struct rfx_node *node, int64_t *count) {
     return &node->attr.gather.map;
 }
 
-const struct rfx_op_def rfx_op_transpose = {
-    .name = "Transpose", .spatial = false, .infer = infer_transpose, .run = run_transpose};
-const struct rfx_op_def rfx_op_plain_slice = {
-    .name = "Slice", .spatial = false, .infer = infer_slice, .run = run_slice};
+#define FLOATS_AND_BYTES \
+    (RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8))
+
+const struct rfx_op_def rfx_op_transpose = {.name = "Transpose",
+                                            .spatial = false,
+                                            .types = FLOATS_AND_BYTES,
+                                            .keeps_type = true,
+                                            .infer = infer_transpose,
+                                            .run = run_transpose};
+const struct rfx_op_def rfx_op_plain_slice = {.name = "Slice",
+                                              .spatial = false,
+                                              .types = FLOATS_AND_BYTES,
+                                              .keeps_type = true,
+                                              .infer = infer_slice,
+                                              .run = run_slice};
 const struct rfx_op_def rfx_op_plain_gather = {
     .name = "Gather",
     .spatial = false,

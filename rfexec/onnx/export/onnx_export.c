@@ -1381,6 +1381,8 @@ static void export_window_attention(struct exporter *x, const struct rfx_node *n
     const struct rfx_window_attention_attr *a = &node->attr.window_attention;
     const struct rfx_tensor *map = &node->out;
     int64_t c = x->graph->nodes[node->in[0]].out.c, keys = (c - map->c) / 2; /* of all heads */
+    if (a->round_scores.scale != 0.0f || a->round_weights.scale != 0.0f)
+        refuse(x, node, "attention that rounds to bytes is read, but not written");
     const struct windows w = {
         x, node, a, map->h / a->h, map->w / a->w, a->h * a->w, keys / a->heads, map->c / a->heads};
     const char *in = roll(&w, "down", input(x, node, 0), 2, a->shift_h, map->h, NULL);

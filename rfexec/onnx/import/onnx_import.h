@@ -337,6 +337,20 @@ int rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p
  * rfx_onnx_ordered. */
 int rfx_onnx_elements(struct rfx_onnx_import *ctx, bool *last);
 
+/* How the elements of an operand lie on the map that is computed instead. */
+struct rfx_onnx_moved {
+    bool last; /* as that of rfx_onnx_elements, with its order behind `behind` */
+    bool far;  /* otherwise: `order` describes the operand */
+    int behind;
+    struct rfx_pixels order;
+};
+
+/* As rfx_onnx_elements for operand `x`, which may also be windows or heads of attention, or some
+ * channels of a map. The caller passes its result to rfx_onnx_move_back. */
+int rfx_onnx_elements_moved(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
+                            struct rfx_onnx_moved *moved);
+int rfx_onnx_move_back(struct rfx_onnx_import *ctx, int made, const struct rfx_onnx_moved *moved);
+
 /* Return a PLAIN tensor with the same bytes and another shape. rfx_onnx_plain_as also accepts a
  * node of another layout, which it first converts to PLAIN. */
 int rfx_onnx_reshape(struct rfx_onnx_import *ctx, int plain, const struct rfx_shape *shape);

@@ -326,6 +326,25 @@ static int scaled_number(struct rfx_onnx_import *ctx, const char *suffix, struct
     return rfx_onnx_plain_as(ctx, made, &out);
 }
 
+/* Returns the combination of one number with floats that were made from a map of bytes and moved,
+ * such as the queries of attention; -1: the operands are others. It is computed as a map. */
+static int moved_bytes(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
+                       struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
+    struct rfx_onnx_operand *x = a.node >= 0 ? &a : &b, *k = a.node >= 0 ? &b : &a;
+    const struct rfx_shape one = {4, {1, 1, 1, 1}};
+    struct rfx_onnx_moved moved;
+    struct rfx_pixels p;
+    if (x->node < 0 || k->constant == NULL || k->constant->elems != 1 ||
+        k->constant->shape.rank > rfx_onnx_tensor_of(ctx, x->node)->shape.rank ||
+        rfx_onnx_is_map(ctx, x->node) || !rfx_pixels_of(ctx->graph, x->node, &p) ||
+        ctx->graph->nodes[p.map].op != RFX_OP_CONVERT)
+        return -1;
+    x->node = rfx_onnx_elements_moved(ctx, *x, &moved);
+    if (!moved.far) return -1;
+    k->constant = rfx_onnx_const_view(ctx, k->constant, &one);
+    return rfx_onnx_move_back(ctx, combine(ctx, kind, suffix, a, b), &moved);
+}
+
 int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,
                      struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
     if (!rfx_onnx_is_there(a) || !rfx_onnx_is_there(b))
@@ -337,6 +356,7 @@ int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, con
         b.constant = rfx_onnx_repeat_shrink(ctx, b.constant, rfx_onnx_shape(ctx, a));
     if (!rfx_onnx_is_there(a) || !rfx_onnx_is_there(b)) return rfx_onnx_out_of_memory(ctx);
     int number = kind == RFX_BINARY_MUL ? scaled_number(ctx, suffix, a, b) : -1;
+    if (number < 0 && !rfx_onnx_failed(ctx)) number = moved_bytes(ctx, kind, suffix, a, b);
     if (number >= 0 || rfx_onnx_failed(ctx)) return number;
     bool last = channels_first(ctx, &a, &b) || without_axes(ctx, &a, &b);
     return rfx_onnx_ordered(ctx, combine(ctx, kind, suffix, a, b), last);

@@ -133,15 +133,41 @@ static int turn(struct rfx_onnx_import *ctx, const char *suffix, int in) {
     return rfx_onnx_emit1(ctx, &node, suffix, in);
 }
 
-/* Returns whether a node is a softmax whose last two axes are exchanged. */
-static bool is_turned_softmax(const struct rfx_onnx_import *ctx, int in) {
-    const struct rfx_node *node = &ctx->graph->nodes[in];
+/* Returns whether a node exchanges the last two axes. */
+static bool is_turn(const struct rfx_node *node) {
     int rank = node->out.shape.rank;
     if (node->op != RFX_OP_TRANSPOSE || rank < 2) return false;
     for (int i = 0; i < rank - 2; i++)
         if (node->attr.transpose.perm[i] != i) return false;
-    return node->attr.transpose.perm[rank - 2] == rank - 1 &&
-           ctx->graph->nodes[node->in[0]].op == RFX_OP_PLAIN_SOFTMAX;
+    return node->attr.transpose.perm[rank - 2] == rank - 1;
+}
+
+/* The weights of attention: the softmax, or -1; whether its last two axes are exchanged behind it;
+ * its rounding to bytes, or none. */
+struct attention_weights {
+    int softmax;
+    bool turned;
+    struct rfx_rounding rounding;
+};
+
+/* Follows a tensor back to the softmax that it is, if it is one. */
+static struct attention_weights weights_of(const struct rfx_onnx_import *ctx, int in) {
+    struct attention_weights w = {.softmax = in};
+    const struct rfx_node *nodes = ctx->graph->nodes;
+    if (nodes[in].op == RFX_OP_CONVERT && is_turn(&nodes[nodes[in].in[0]])) {
+        /* bytes that are turned before they become floats again */
+        struct rfx_node floats = nodes[in];
+        floats.in = nodes[nodes[in].in[0]].in;
+        w.turned = rfx_is_rounded(ctx->graph, &floats, &w.rounding);
+        if (w.turned) w.softmax = nodes[floats.in[0]].in[0];
+    } else {
+        w.turned = is_turn(&nodes[in]);
+        if (w.turned) w.softmax = nodes[in].in[0];
+        if (rfx_is_rounded(ctx->graph, &nodes[w.softmax], &w.rounding))
+            w.softmax = nodes[nodes[w.softmax].in[0]].in[0];
+    }
+    if (nodes[w.softmax].op != RFX_OP_PLAIN_SOFTMAX) w.softmax = -1;
+    return w;
 }
 
 /* Returns the channels of parts [from, end), which are of one map, as a map in which the heads
@@ -176,8 +202,9 @@ static int join_parts(struct rfx_onnx_import *ctx, const struct rfx_found_window
 
 /* Returns softmax(scores) x values as attention within windows of a map, or -1 when it is something
  * else. */
-static int window_attention(struct rfx_onnx_import *ctx, int softmax, int values) {
-    const struct rfx_node *weights = &ctx->graph->nodes[softmax];
+static int window_attention(struct rfx_onnx_import *ctx, const struct attention_weights *w,
+                            int values) {
+    const struct rfx_node *weights = &ctx->graph->nodes[w->softmax];
     struct rfx_shape shape = weights->out.shape;
     struct rfx_found_windows found;
     if (shape.rank < 3 || weights->attr.softmax.logarithm ||
@@ -185,8 +212,9 @@ static int window_attention(struct rfx_onnx_import *ctx, int softmax, int values
         return -1;
     const struct rfx_shape *v = &rfx_onnx_tensor_of(ctx, values)->shape;
     shape.dims[shape.rank - 1] = v->dims[v->rank - 1];
-    ctx->status = rfx_find_windows(ctx->graph, softmax, values, &shape, &found, ctx->err);
+    ctx->status = rfx_find_windows(ctx->graph, w->softmax, values, &shape, &found, ctx->err);
     if (rfx_onnx_failed(ctx) || !found.found) return -1;
+    found.attr.round_weights = w->rounding;
     struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION, .attr.window_attention = found.attr};
     found.out.map = rfx_onnx_emit1(ctx, &node, "", join_parts(ctx, &found));
     return rfx_onnx_emit_pixels(ctx, &found.out);
@@ -195,16 +223,18 @@ static int window_attention(struct rfx_onnx_import *ctx, int softmax, int values
 int rfx_shape_product_of(struct rfx_onnx_import *ctx, const char *suffix, int a, int b) {
     struct rfx_node node = matmul_node();
     if (rfx_onnx_failed(ctx)) return -1;
-    int out = ctx->graph->nodes[a].op == RFX_OP_PLAIN_SOFTMAX ? window_attention(ctx, a, b) : -1;
+    struct attention_weights w = weights_of(ctx, a);
+    int out = w.softmax >= 0 && !w.turned ? window_attention(ctx, &w, b) : -1;
     if (out >= 0 || rfx_onnx_failed(ctx)) return out;
-    if (!is_turned_softmax(ctx, b)) return rfx_onnx_emit2(ctx, &node, suffix, a, b);
+    w = weights_of(ctx, b);
+    if (w.softmax < 0 || !w.turned) return rfx_onnx_emit2(ctx, &node, suffix, a, b);
     /* With T for the transpose, a T(s) = T(s T(a)): the same sums in the same order. The second
      * form is the form of attention. */
-    int softmax = ctx->graph->nodes[b].in[0];
     int turned = turn(ctx, "/turned", a);
-    if (turned >= 0) out = window_attention(ctx, softmax, turned);
+    if (turned >= 0) out = window_attention(ctx, &w, turned);
     if (rfx_onnx_failed(ctx)) return -1;
-    if (out < 0) out = rfx_onnx_emit2(ctx, &node, "/product", softmax, turned);
+    if (out < 0 && w.rounding.scale != 0.0f) return rfx_onnx_emit2(ctx, &node, suffix, a, b);
+    if (out < 0) out = rfx_onnx_emit2(ctx, &node, "/product", w.softmax, turned);
     return turn(ctx, "", out);
 }
 

@@ -392,6 +392,47 @@ bool rfx_pixels_is_nhwc(const struct rfx_pixels *p) {
     return is_in_order(p, axes);
 }
 
+/* Returns the channel factor with the smallest stride above `stride`, or NULL. */
+static struct rfx_pixels_factor *next_factor(struct rfx_pixels *p, int64_t stride) {
+    struct rfx_pixels_factor *next = NULL;
+    for (int f = 0; f < p->count; f++) {
+        struct rfx_pixels_factor *it = &p->factors[f];
+        if (it->axis == RFX_PIXELS_CHANNEL && it->stride > stride &&
+            (next == NULL || it->stride < next->stride))
+            next = it;
+    }
+    return next;
+}
+
+int64_t rfx_pixels_pick(struct rfx_pixels *p, int64_t *channels) {
+    int64_t count = 1, end = 1,
+            product = 1; /* end: of the channels that the factors so far reach */
+    struct rfx_pixels_factor *factors[RFX_PIXELS_FACTORS], *next = next_factor(p, 0);
+    int n = 0;
+    for (; next != NULL && next->stride >= end; next = next_factor(p, next->stride)) {
+        factors[n++] = next;
+        count *= next->size;
+        end += (next->size - 1) * next->stride;
+    }
+    for (int f = 0; f < p->count; f++)
+        if (p->factors[f].axis == RFX_PIXELS_CHANNEL) product *= p->factors[f].size;
+    if (count != product) return 0; /* some element would be there twice */
+    if (channels == NULL) return count;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t rest = i;
+        channels[i] = p->first;
+        for (int f = 0; f < n; f++) {
+            channels[i] += rest % factors[f]->size * factors[f]->stride;
+            rest /= factors[f]->size;
+        }
+    }
+    for (int64_t f = 0, stride = 1; f < n; stride *= factors[f++]->size)
+        factors[f]->stride = stride;
+    p->first = 0;
+    p->extent[RFX_PIXELS_CHANNEL] = count;
+    return count;
+}
+
 bool rfx_pixels_are_in_order(const struct rfx_pixels *p, bool last) {
     static const int orders[2][3] = {{RFX_PIXELS_CHANNEL, RFX_PIXELS_ROW, RFX_PIXELS_COL},
                                      {RFX_PIXELS_ROW, RFX_PIXELS_COL, RFX_PIXELS_CHANNEL}};

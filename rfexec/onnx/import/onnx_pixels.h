@@ -72,6 +72,11 @@ struct rfx_pixels rfx_pixels_with_channels(const struct rfx_pixels *p, int axis,
  * the number of channels. */
 bool rfx_pixels_same_order(const struct rfx_pixels *a, const struct rfx_pixels *b);
 
+/* Returns how many channels of the map the tensor has elements of; 0 if they have no order of their
+ * own. With `channels`, also stores these, rising, and changes the description to that of a map of
+ * only these channels, whose node the caller sets. */
+int64_t rfx_pixels_pick(struct rfx_pixels *p, int64_t *channels);
+
 /* The first function returns the number of channels of a tensor (1, channels, h, w) that holds some
  * channels of the map, in any order; 0: it is something else. The second returns the map's channel
  * that is number `index` of them. */

@@ -114,11 +114,27 @@ static enum rfx_status take_hidden(struct search *s, int *in, bool *taken) {
     return RFX_OK;
 }
 
+bool rfx_is_rounded(const struct rfx_graph *graph, const struct rfx_node *floats,
+                    struct rfx_rounding *rounding) {
+    if (floats->op != RFX_OP_CONVERT || floats->act.kind != RFX_ACT_NONE) return false;
+    const struct rfx_node *bytes = &graph->nodes[floats->in[0]];
+    bool rounds = bytes->op == RFX_OP_CONVERT && !bytes->attr.convert.shifted &&
+                  bytes->attr.convert.scale > 0.0f && bytes->act.kind == RFX_ACT_NONE &&
+                  bytes->attr.convert.scale == floats->attr.convert.scale &&
+                  bytes->attr.convert.zero_point == floats->attr.convert.zero_point;
+    if (rounds)
+        *rounding = (struct rfx_rounding){bytes->attr.convert.to, bytes->attr.convert.scale,
+                                          bytes->attr.convert.zero_point};
+    return rounds;
+}
+
 /* Follows the softmax back to the product of queries and keys. *product is -1 when another operator
  * is between them. */
 static enum rfx_status climb(struct search *s, int softmax, int *product) {
     int at = node_of(s, softmax)->in[0];
     bool scaled = false;
+    if (rfx_is_rounded(s->graph, node_of(s, at), &s->out->attr.round_scores))
+        at = node_of(s, node_of(s, at)->in[0])->in[0];
     *product = -1;
     while (node_of(s, at)->op != RFX_OP_MATMUL) {
         bool taken;

@@ -17,7 +17,8 @@ struct rfx_found_windows {
 };
 
 /* Tests whether the matrix product of the nodes `softmax` and `values`, of shape `product`, is
- * attention within windows of a map. Sets out->found, and the other members if true. All windows
+ * attention within windows of a map. The product of queries and keys may become bytes, and floats
+ * again, before the softmax. Sets out->found, and the other members if true. All windows
  * must have the same size. The map may be rolled by less than a window. Several heads (consecutive
  * channels each), values of another size than keys, a scale, and a bias for each head are allowed.
  * A rolled map must have exactly the mask of its roll: 0 between pixels that are neighbours in the
@@ -27,5 +28,10 @@ RFX_NODISCARD enum rfx_status rfx_find_windows(const struct rfx_graph *graph, in
                                                int values, const struct rfx_shape *product,
                                                struct rfx_found_windows *out,
                                                struct rfx_error *err);
+
+/* Returns whether a node makes floats of bytes that were made of floats, with one scale and zero
+ * point, and sets *rounding if so. The node may be one that is not in the graph. */
+bool rfx_is_rounded(const struct rfx_graph *graph, const struct rfx_node *floats,
+                    struct rfx_rounding *rounding);
 
 #endif

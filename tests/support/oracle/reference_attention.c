@@ -46,13 +46,21 @@ int64_t rfx_ref_window_values(const struct rfx_ref_call *k) {
     return a->value_size > 0 ? a->heads * a->value_size : k->it->c / 3;
 }
 
+/* The nearest value that a byte stands for. */
+static double rounded(const struct rfx_rounding *r, double value) {
+    if (r->scale == 0.0f) return value;
+    double lo = r->to == RFX_TYPE_INT8 ? -128 : 0, zero = r->zero_point, scale = (double)r->scale;
+    double whole = fmin(fmax(nearbyint(value / scale) + zero, lo), lo + 255);
+    return (whole - zero) * scale;
+}
+
 double rfx_ref_window_attention_at(const struct rfx_ref_call *k, int64_t c, int64_t y, int64_t x) {
     const struct rfx_window_attention_attr *a = &k->node->attr.window_attention;
     const struct axis rows = {k->it->h, a->h, a->shift_h}, cols = {k->it->w, a->w, a->shift_w};
     int64_t values = rfx_ref_window_values(k);
     int64_t keys = (k->it->c - values) / 2, size = keys / a->heads, head = c / (values / a->heads);
     double top = 0, bottom = 0, most = -INFINITY;
-    for (int pass = 0; pass < 2; pass++) /* the largest score first */
+    for (int pass = 0; pass < 3; pass++) /* the largest score, the sum of weights, of values */
         for (int64_t ky = 0; ky < a->h; ky++)
             for (int64_t kx = 0; kx < a->w; kx++) {
                 bool same_row, same_col;
@@ -61,13 +69,14 @@ double rfx_ref_window_attention_at(const struct rfx_ref_call *k, int64_t c, int6
                 for (int64_t e = head * size; e < (head + 1) * size; e++)
                     score += (double)rfx_ref_in_at(k, e, y, x) * (double)a->scale *
                              (double)rfx_ref_in_at(k, keys + e, iy, ix);
+                score = rounded(&a->round_scores, score);
                 if (!same_row || !same_col) score -= 1e9;
-                if (pass == 0) {
-                    most = fmax(most, score);
-                    continue;
-                }
-                top += exp(score - most) * (double)rfx_ref_in_at(k, 2 * keys + c, iy, ix);
-                bottom += exp(score - most);
+                if (pass == 0) most = fmax(most, score);
+                double weight = pass == 0 ? 0.0 : exp(score - most);
+                if (pass == 1) bottom += weight;
+                if (pass == 2)
+                    top += rounded(&a->round_weights, weight / bottom) *
+                           (double)rfx_ref_in_at(k, 2 * keys + c, iy, ix);
             }
-    return top / bottom;
+    return top;
 }

@@ -35,6 +35,11 @@ int random_add_window_attention(struct random_maker *m, int in) {
     int64_t table = (2 * a.h - 1) * (2 * a.w - 1);
     struct rfx_shape s = {1, {a.heads * (a.by_table ? table : n * n)}};
     if (random_chance(m, 80)) a.bias = random_weight(m, s, 1.0f);
+    if (m->options->rough && random_chance(m, 50)) {
+        a.round_scores =
+            (struct rfx_rounding){RFX_TYPE_INT8, 0.04f, (int32_t)random_draw(m, -9, 9)};
+        a.round_weights = (struct rfx_rounding){RFX_TYPE_UINT8, 1.0f / 255, 0};
+    }
     struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION, .n_in = 1};
     int maps = three_maps(m, in, a.heads * (2 * size + (a.value_size > 0 ? a.value_size : size)));
     if (maps < 0) return -1;

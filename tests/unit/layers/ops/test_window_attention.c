@@ -55,6 +55,28 @@ static void by_hand(void **state) {
     }
 }
 
+/* Scores 1 and 3, rounded to multiples of 2 (halves to the even one): 0 and 4. Weights, rounded to
+ * quarters that start at 1/4: 1/4 and 1. */
+static void rounded_by_hand(void **state) {
+    (void)state;
+    static const float qkv[2][3] = {{2, 1, 10}, {0, 3, 20}};
+    const struct rfx_tensor input = rfx_tensor_nhwc(3, 1, 2);
+    struct op_case c;
+    op_case_begin(&c, 1, &input, 1);
+    for (int x = 0; x < 2; x++) memcpy(c.values[0] + x * 3, qkv[x], sizeof qkv[x]);
+    struct rfx_node node = node_of(1, 2, 0, 0, 1);
+    node.attr.window_attention.round_scores =
+        (struct rfx_rounding){.to = RFX_TYPE_INT8, .scale = 2.0f, .zero_point = 5};
+    node.attr.window_attention.round_weights =
+        (struct rfx_rounding){.to = RFX_TYPE_INT8, .scale = 0.25f, .zero_point = -129 + 2};
+    if (op_case_add(&c, &node) != RFX_OK) fail_msg("%s", c.err.text);
+    float *got = op_case_whole(&c);
+    assert_true(got[0] == 0.0f * 10 + 1.0f * 20); /* of weights 0.018 and 0.982 */
+    assert_true(got[1] == 0.5f * 10 + 0.5f * 20);
+    free(got);
+    op_case_end(&c);
+}
+
 static int bias_weight(struct op_case *c, const struct rfx_window_attention_attr *a) {
     int64_t n = a->h * a->w, table = (2 * a->h - 1) * (2 * a->w - 1);
     const int64_t dims[1] = {a->heads * (a->by_table ? table : n * n)};
@@ -80,6 +102,19 @@ static void forms_are_the_reference(void **state) {
         {{.h = 5, .w = 6, .heads = 3, .shift_h = 1, .shift_w = 5, .value_size = 1}, 4, 10, 18},
         {{.h = 13, .w = 10, .heads = 2, .value_size = 33}, 16, 13, 10}, /* long sums, whole map */
         {{.h = 16, .w = 17, .heads = 2, .value_size = 5}, 3, 16, 17},   /* shared by threads */
+        {{.h = 13, .w = 10, .heads = 2, .round_scores = {RFX_TYPE_INT8, 0.03f, 4}}, 16, 13, 10},
+        {{.h = 7, .w = 7, .heads = 2, .shift_w = 3, .round_weights = {RFX_TYPE_UINT8, 0.01f, 2}},
+         5,
+         14,
+         14},
+        {{.h = 16,
+          .w = 17,
+          .heads = 1,
+          .round_scores = {RFX_TYPE_UINT8, 0.05f, 130},
+          .round_weights = {RFX_TYPE_INT8, 1.0f / 255, -128}},
+         3,
+         16,
+         17},
     };
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++)
         for (int bias = 0; bias < 3; bias++) {
@@ -179,6 +214,21 @@ static void refusals(void **state) {
         {{.h = 2, .w = 5, .heads = 2, .value_size = 5}, true, "a bias of 7 elements, not 200"},
         {{.h = 2, .w = 5, .heads = 2}, true, "a bias of 7 elements, not 200"},
         {{.h = 2, .w = 5, .heads = 2, .by_table = true}, true, "a bias of 7 elements, not 54"},
+        {{.h = 2, .w = 5, .heads = 2, .round_scores = {RFX_TYPE_FLOAT32, 1.0f, 0}},
+         false,
+         "a rounding with a scale or zero point of no bytes"},
+        {{.h = 2, .w = 5, .heads = 2, .round_scores = {RFX_TYPE_INT8, 1.0f, 128}},
+         false,
+         "of no bytes"},
+        {{.h = 2, .w = 5, .heads = 2, .round_weights = {RFX_TYPE_UINT8, 1.0f, -1}},
+         false,
+         "of no bytes"},
+        {{.h = 2, .w = 5, .heads = 2, .round_weights = {RFX_TYPE_UINT8, -1.0f, 0}},
+         false,
+         "of no bytes"},
+        {{.h = 2, .w = 5, .heads = 2, .round_weights = {RFX_TYPE_UINT8, INFINITY, 0}},
+         false,
+         "of no bytes"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         const struct rfx_tensor input = rfx_tensor_nhwc(18, 8, 10);
@@ -198,6 +248,7 @@ static void refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(by_hand),
+        cmocka_unit_test(rounded_by_hand),
         cmocka_unit_test(forms_are_the_reference),
         cmocka_unit_test(a_table_is_its_full_form),
         cmocka_unit_test(refusals),

@@ -4,11 +4,14 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
 #include "tests/support/makers/onnx_net.h"
+#include "tests/support/run/run_whole.h"
 
 static struct maker graph, node;
 
@@ -311,6 +314,117 @@ static void values_of_another_size(void **state) {
     onnx_net_discard(net);
 }
 
+/* What is changed in a network of write_bytes. */
+enum changed { NOTHING, TIMES_ONE, OTHER_SCALE, TURNED_LATER };
+
+/* Makes `out` of `in` by way of bytes by scale `s`, whose zero point is `s`z. */
+static void to_bytes(const char *in, const char *s, const char *out) {
+    char all[40];
+    (void)snprintf(all, sizeof all, "%s %s %sz", in, s, s);
+    maker_add(&graph, "QuantizeLinear", all, out);
+}
+
+static void to_floats(const char *in, const char *s, const char *out) {
+    char all[40];
+    (void)snprintf(all, sizeof all, "%s %s %sz", in, s, s);
+    maker_add(&graph, "DequantizeLinear", all, out);
+}
+
+/* Makes `out` of `in` by way of bytes. */
+static void round_to_bytes(const char *in, const char *s, const char *out) {
+    char bytes[16];
+    (void)snprintf(bytes, sizeof bytes, "%s8", out);
+    to_bytes(in, s, bytes);
+    to_floats(bytes, s, out);
+}
+
+/* Attention as in YOLO11, on a map of 4 x 6, as ONNX Runtime quantises it: two heads of two
+ * channels of queries, as many of keys, and 3 of values. */
+static void write_bytes(enum changed changed) {
+    enum { UINT8 = 2 };
+    static const int64_t one[] = {1}, last_two[] = {0, 1, 3, 2}, map[] = {1, 6, 4, 6};
+    static const int64_t image[] = {1, 14, 4, 6}, split[] = {1, 2, 7, 24}, parts[] = {2, 2, 3};
+    static const struct {
+        const char *name, *number, *zero;
+        float values[2];
+    } steps[] = {{"x", "xn", "xsz", {0.01f, 120}},  {"q", "qn", "qsz", {0.013f, 3}},
+                 {"h", "hn", "hsz", {0.002f, 0}},   {"k", "kn", "ksz", {0.007f, 130}},
+                 {"v", "vn", "vsz", {0.02f, 99}},   {"d", "dn", "dsz", {0.011f, 100}},
+                 {"e", "en", "esz", {0.012f, 100}}, {"p", "pn", "psz", {1.0f / 255, 0}}};
+    static const float half[1] = {0.5f}, number[1] = {1.0f};
+    bool later = changed == TURNED_LATER;
+    graph.size = 0;
+    maker_value(&graph, MAKER_INPUT, "x", image, 4);
+    maker_ints(&graph, "split", split, 4);
+    maker_ints(&graph, "map", map, 4);
+    maker_floats(&graph, "half", one, 1, half);
+    maker_floats(&graph, "one", one, 1, number);
+    maker_ints(&graph, "parts", parts, 3);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
+        char scale[8];
+        (void)snprintf(scale, sizeof scale, "%ss", steps[i].name);
+        maker_floats(&graph, scale, one, 1, &steps[i].values[0]);
+        maker_floats(&graph, steps[i].number, one, 1, &steps[i].values[1]);
+        maker_add_int(&graph, "Cast", steps[i].number, steps[i].zero, "to", UINT8);
+    }
+    round_to_bytes("x", "xs", "x1");
+    maker_add(&graph, "Reshape", "x1 split", "s");
+    maker_add_int(&graph, "Split", "s parts", "q k v", "axis", 2);
+    round_to_bytes("q", "qs", "q1");
+    round_to_bytes("k", "ks", "k1");
+    round_to_bytes("v", "vs", "v1");
+    maker_add(&graph, "Mul", "q1 half", "h");
+    round_to_bytes("h", "hs", "h1");
+    maker_add_ints(&graph, "Transpose", "h1", "qt", "perm", last_two, 4);
+    maker_add(&graph, "MatMul", "qt k1", "d");
+    to_bytes("d", "ds", "d8");
+    to_floats("d8", changed == OTHER_SCALE ? "es" : "ds", "d1");
+    maker_add(&graph, "Mul", "d1 one", "d2");
+    maker_add_int(&graph, "Softmax", changed == TIMES_ONE ? "d2" : "d1", "p", "axis", -1);
+    to_bytes("p", "ps", "p8");
+    if (later) to_floats("p8", "ps", "p1");
+    maker_add_ints(&graph, "Transpose", later ? "p1" : "p8", later ? "pt" : "t8", "perm", last_two,
+                   4);
+    if (!later) to_floats("t8", "ps", "pt");
+    maker_add(&graph, "MatMul", "v1 pt", "o");
+    maker_add(&graph, "Reshape", "o map", "o1");
+    maker_add(&graph, "Reshape", "v1 map", "v2");
+    maker_add(&graph, "Add", "o1 v2", "y");
+}
+
+/* Rounding to bytes and back becomes part of the node, and its bits are those of whole tensors:
+ * where a product with 1 is in between, attention is not found. */
+static void bytes_in_between(void **state) {
+    (void)state;
+    float image[14 * 24], *made[3];
+    for (int i = 0; i < 14 * 24; i++) image[i] = (float)(i * 37 % 101 - 50) / 40;
+    for (int changed = NOTHING; changed <= TURNED_LATER; changed++) {
+        write_bytes((enum changed)changed);
+        if (changed == NOTHING) onnx_net_runs_out(&graph, 13);
+        struct rfx_graph *net = onnx_net_unfused(&graph, 13);
+        const struct rfx_node *found = NULL;
+        bool whole = false;
+        for (int i = 0; i < net->n_nodes; i++) {
+            if (net->nodes[i].op == RFX_OP_WINDOW_ATTENTION) found = &net->nodes[i];
+            whole = whole || net->nodes[i].op == RFX_OP_PLAIN_SOFTMAX;
+        }
+        bool finds = changed == NOTHING || changed == TURNED_LATER;
+        assert_true((found != NULL) == finds && whole == !finds);
+        if (finds) {
+            const struct rfx_window_attention_attr *a = &found->attr.window_attention;
+            assert_true(a->round_scores.to == RFX_TYPE_UINT8 && a->round_scores.scale == 0.011f);
+            assert_int_equal(a->round_scores.zero_point, 100);
+            assert_true(a->round_weights.to == RFX_TYPE_UINT8);
+            assert_true(a->round_weights.scale == 1.0f / 255 && a->round_weights.zero_point == 0);
+        }
+        if (changed != OTHER_SCALE)
+            made[changed == TURNED_LATER ? 2 : changed] = test_run_output(net, image, 0);
+        onnx_net_discard(net);
+    }
+    for (int i = 1; i < 3; i++) assert_memory_equal(made[0], made[i], 6 * 24 * sizeof *made[0]);
+    for (int i = 0; i < 3; i++) free(made[i]);
+}
+
 static void not_done(void **state) {
     (void)state;
     static const struct {
@@ -343,6 +457,7 @@ int main(void) {
         cmocka_unit_test(tokens_of_a_map),
         cmocka_unit_test(areas_are_windows),
         cmocka_unit_test(values_of_another_size),
+        cmocka_unit_test(bytes_in_between),
         cmocka_unit_test(not_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
