@@ -264,7 +264,7 @@ void rfx_box_head_describe(const struct rfx_detector *detector, struct rfx_box_h
                                   .channel_axis = 2,
                                   .channels = detector->most_anchors * detector->channels,
                                   .classes = classes,
-                                  .suppress = true,
+                                  .suppress = detector->decode != RFX_DETECTOR_CENTERNET,
                                   .points = points ? RFX_BOX_POINTS : 0,
                                   .point_values = 2,
                                   .image_h = detector->image_h,
@@ -480,7 +480,8 @@ static enum rfx_status find_named(const struct rfx_box_output *output, const cha
     if (which == RFX_BOX_FORM_COUNT) {
         for (int i = 0; i < RFX_BOX_FORM_COUNT; i++) append_name(list, (enum rfx_box_form)i);
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "boxes: head '%.60s' is not known; there are %s", output->name, list);
+                        "boxes: head '%.60s' is not known; there are %s, " RFX_BOX_CENTERNET,
+                        output->name, list);
     }
     for (int axis = 1; axis <= 2; axis++) {
         if (!fits_named(&forms[which], output, axis)) continue;
@@ -526,6 +527,9 @@ enum rfx_status rfx_box_head_find(const struct rfx_box_output *output, struct rf
                                   struct rfx_error *err) {
     char shape[LIST];
     write_shape(output, shape);
+    if (output->name != NULL && strcasecmp(output->name, RFX_BOX_CENTERNET) == 0)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED,
+                        "boxes: " RFX_BOX_NO_CENTERNET "; the output has the shape %s", shape);
     bool empty = output->name != NULL && output->rank == 3 && output->dims[1] == 0; /* no boxes */
     if (output->rank != 3 || output->dims[0] != 1 || (output->dims[1] < 1 && !empty) ||
         output->dims[2] < 1)

@@ -44,6 +44,9 @@
  * The yolo26 forms have the channels of yolov10, then the numbers of the yolov8 forms of the same
  * ending. The first four of yolo26-obb are centre x, centre y, width and height.
  *
+ * CenterNet's head is a described one that is recognised by the names of its outputs
+ * (rfexec/run/join_centernet.h).
+ *
  * A head does not touch files and graphs. Pinned by test_box_head.c and tests/oracle/box_cases.py.
  */
 #ifndef RFX_RFEXEC_ANSWERS_BOX_HEAD_H
@@ -57,6 +60,12 @@
 enum { RFX_BOX_POINTS = 5 };              /* landmarks of faces */
 enum { RFX_BOX_MOST_EXTRAS = 4096 };      /* most numbers of key points or coefficients of a box */
 enum { RFX_BOX_USUAL_COEFFICIENTS = 32 }; /* of a -seg head whose number of classes is not known */
+
+/* The head of a CenterNet, and what is wrong where it is asked for and no outputs were joined. */
+#define RFX_BOX_CENTERNET "centernet"
+#define RFX_BOX_NO_CENTERNET                                                                     \
+    "a head 'centernet' has three maps with a cell for each 4 x 4 pixels: 'hm' (classes), 'wh' " \
+    "and 'reg' (2 channels each); for other names, describe it in a head file (--head FILE.json)"
 
 enum rfx_box_form {
     RFX_BOX_FORM_YOLOV8,

@@ -121,7 +121,7 @@ enum rfx_status rfx_boxes_file_check(const struct rfx_output_format *format,
                         "%s: boxes: no head file has joined this output; '%.100s' must be given "
                         "when the network is loaded",
                         path, asked);
-    if (joined != NULL && asked != NULL && format->stored.detector == NULL &&
+    if (joined != NULL && asked != NULL && !rfx_head_is_file(asked) &&
         strcasecmp(joined, asked) != 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: boxes: the outputs are those of a head '%s', not '%.60s'", path,

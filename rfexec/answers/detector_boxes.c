@@ -89,6 +89,16 @@ static float score_of(const struct candidate *c, float x, const struct softmax *
     return detector->root ? sqrtf(score) : score;
 }
 
+/* Whether no cell around the candidate's has a larger score of class k. A NaN among them is larger.
+ * Scores are compared, not values before the sigmoid: different values may have equal scores. */
+static bool is_peak(const struct candidate *c, int64_t k, float score) {
+    const struct rfx_detector *detector = c->detector;
+    if (detector->decode != RFX_DETECTOR_CENTERNET) return true;
+    float largest = c->cell[detector->peaks + k];
+    if (detector->activation == RFX_DETECTOR_SIGMOID) largest = sigmoid(largest);
+    return score == largest;
+}
+
 /* ---- boxes ---- */
 
 static float side_of_image(const struct candidate *c, int i) {
@@ -145,6 +155,7 @@ static float point_of(const struct candidate *c, int i, float v) {
             side[1] -= side[0];
             return v / d->weights[i] * side[1] + (side[0] + 0.5F * side[1]);
         case RFX_DETECTOR_CELLS:
+        case RFX_DETECTOR_CENTERNET:
             return ((float)c->at[i] + v) * stride_of(c, i);
         case RFX_DETECTOR_YOLOV3:
             return (sigmoid(v) + (float)c->at[i]) * stride_of(c, i);
@@ -168,6 +179,8 @@ static float side_of(const struct candidate *c, int i, float v) {
             return exp_of(c, v / d->weights[2 + i]) * (side[1] - side[0]);
         case RFX_DETECTOR_CELLS:
             return exp_of(c, v) * stride_of(c, i);
+        case RFX_DETECTOR_CENTERNET:
+            return v * stride_of(c, i);
         case RFX_DETECTOR_YOLOV3:
             return exp_of(c, v) * c->level->anchor[c->anchor][i];
         case RFX_DETECTOR_YOLOV5:
@@ -186,11 +199,16 @@ static float into_image(float x, float side) {
     return x < 0 ? 0 : x > side ? side : x;
 }
 
+/* Returns number k of a box, which is one value of four numbers or two of two. */
+static float box_value(const struct candidate *c, int k) {
+    if (c->detector->places[RFX_DETECTOR_BOX].output >= 0) return value_of(c, RFX_DETECTOR_BOX, k);
+    return value_of(c, k < 2 ? RFX_DETECTOR_BOX_CENTRE : RFX_DETECTOR_BOX_SIDES, k % 2);
+}
+
 static void corners_of(const struct candidate *c, float corner[4]) {
     const struct rfx_detector *d = c->detector;
     for (int i = 0; i < 2; i++) {
-        float first = value_of(c, RFX_DETECTOR_BOX, i),
-              second = value_of(c, RFX_DETECTOR_BOX, 2 + i);
+        float first = box_value(c, i), second = box_value(c, 2 + i);
         if (d->decode == RFX_DETECTOR_CORNERS) {
             corner[i] = point_of(c, i, first);
             corner[2 + i] = point_of(c, i, second);
@@ -248,6 +266,7 @@ static enum rfx_status take_candidate(const struct candidate *c, const struct ta
         if (x < t->least || k == d->background) continue;
         float score = score_of(c, x, &all, objectness);
         if (!(score > t->threshold) || (!d->every_class && score <= box.score)) continue;
+        if (!is_peak(c, k, score)) continue;
         box.score = score;
         box.label = (int32_t)k;
         if (d->every_class) status = take_box(c, t, &box);

@@ -12,6 +12,7 @@
  *              centre = (v / g) * side' + (lo + 0.5 * side'); side = exp(min(v / g, limit)) * side'
  *              (torchvision's DefaultBoxGenerator, AnchorGenerator and BoxCoder)
  *   cells      centre = (p + v) * s, side = exp(min(v, limit)) * s
+ *   centernet  centre = (p + v) * s, side = v * s
  *   yolov3     centre = (sigmoid(v) + p) * s, side = exp(min(v, limit)) * a
  *   yolov5     centre = (sigmoid(v) * 2 + (p - 0.5)) * s, side = (sigmoid(v) * 2)^2 * a
  *
@@ -21,6 +22,10 @@
  * sigmoid = 1 / (1 + exp(-v)) and softmax = exp(v - largest) / sum in float64, summed in the order
  * of the classes, then rounded to float32. The score is that of the class, times the objectness if
  * there is one, and with root the square root of this product.
+ *
+ * centernet: a class gives a box where no score of it among the 3 x 3 cells around, as far as they
+ * are in the map, is larger or NaN. Of equal neighbours each gives one, as in the published code
+ * (Zhou et al., "Objects as Points", 2019).
  *
  * Pinned by test_detector_boxes.c and tests/acceptance/anchor_heads.py. */
 #ifndef RFX_RFEXEC_ANSWERS_DETECTOR_BOXES_H

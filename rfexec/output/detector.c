@@ -2,8 +2,11 @@
 #include "rfexec/output/detector.h"
 
 /* Numbers of a kind of values; scores have one for each class. */
-static const int64_t lengths[RFX_DETECTOR_VALUES] = {
-    [RFX_DETECTOR_BOX] = 4, [RFX_DETECTOR_OBJECTNESS] = 1, [RFX_DETECTOR_POINTS] = 10};
+static const int64_t lengths[RFX_DETECTOR_VALUES] = {[RFX_DETECTOR_BOX] = 4,
+                                                     [RFX_DETECTOR_OBJECTNESS] = 1,
+                                                     [RFX_DETECTOR_POINTS] = 10,
+                                                     [RFX_DETECTOR_BOX_CENTRE] = 2,
+                                                     [RFX_DETECTOR_BOX_SIDES] = 2};
 
 int64_t rfx_detector_fixed(const struct rfx_detector_output *out, bool *scores) {
     int64_t fixed = 0;
@@ -41,6 +44,9 @@ int rfx_detector_settle(struct rfx_detector *detector) {
         detector->channels += detector->outputs[o].channels;
         if (!place_values(detector, o)) return o;
     }
+    detector->peaks = detector->channels;
+    if (detector->decode == RFX_DETECTOR_CENTERNET)
+        detector->channels += detector->places[RFX_DETECTOR_SCORES].n;
     for (int l = 0; l < detector->n_levels; l++)
         if (detector->levels[l].anchors > detector->most_anchors)
             detector->most_anchors = detector->levels[l].anchors;

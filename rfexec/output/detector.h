@@ -24,6 +24,8 @@ enum rfx_detector_value {
     RFX_DETECTOR_OBJECTNESS,
     RFX_DETECTOR_SCORES,
     RFX_DETECTOR_POINTS,
+    RFX_DETECTOR_BOX_CENTRE, /* x and y: with BOX_SIDES in place of BOX */
+    RFX_DETECTOR_BOX_SIDES,
     RFX_DETECTOR_VALUES
 };
 
@@ -36,6 +38,7 @@ enum rfx_detector_decode {
     RFX_DETECTOR_CELLS,
     RFX_DETECTOR_YOLOV3,
     RFX_DETECTOR_YOLOV5,
+    RFX_DETECTOR_CENTERNET,
     RFX_DETECTOR_DECODES
 };
 
@@ -92,12 +95,14 @@ struct rfx_detector {
     float limit;        /* of logarithms of sides; INFINITY: none */
     /* Set when the outputs are joined: */
     int64_t image_h, image_w; /* of the network's input, padding included */
-    int64_t channels;         /* values of a candidate, all outputs together */
+    int64_t channels;         /* values of a candidate, all outputs together, and its peaks */
+    int64_t peaks; /* CENTERNET: the first of the largest values of the 3 x 3 cells around it, one
+                      for each of its scores; they are behind the values of all outputs */
     struct rfx_detector_place places[RFX_DETECTOR_VALUES];
     /* The joined output has the shape 1 x cells of all levels x (most_anchors x channels). A cell
-     * has the values of outputs[0] of all its anchors, then those of outputs[1], and so on, and is
-     * filled up with values without meaning. Anchors and values of an output are in the order of
-     * its axes. */
+     * has the values of outputs[0] of all its anchors, then those of outputs[1], and so on, then
+     * the peaks, and is filled up with values without meaning. Anchors and values of an output are
+     * in the order of its axes. */
     int most_anchors;
 };
 

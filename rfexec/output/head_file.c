@@ -19,12 +19,13 @@ struct reader {
     struct rfx_detector *head;
 };
 
-static const char *const decodes[] = {"corners", "centre", "distances", "deltas",
-                                      "cells",   "yolov3", "yolov5",    NULL};
+static const char *const decodes[] = {"corners", "centre", "distances", "deltas", "cells",
+                                      "yolov3",  "yolov5", "centernet", NULL};
 _Static_assert(sizeof decodes / sizeof *decodes == RFX_DETECTOR_DECODES + 1, "a word each");
 static const char *const activations[] = {"none", "sigmoid", "softmax", NULL};
 _Static_assert(sizeof activations / sizeof *activations == RFX_DETECTOR_ACTIVATIONS + 1, "each");
-static const char *const values[] = {"box", "objectness", "scores", "points", NULL};
+static const char *const values[] = {"box",    "objectness", "scores", "points",
+                                     "centre", "sides",      NULL};
 _Static_assert(sizeof values / sizeof *values == RFX_DETECTOR_VALUES + 1, "a word each");
 
 bool rfx_head_is_file(const char *head) {
@@ -290,16 +291,58 @@ static enum rfx_status check_output(const struct reader *r, int i, int n_values[
     return RFX_OK;
 }
 
+/* A box is one value of four numbers, or of two outputs two each. */
+static enum rfx_status check_box(const struct reader *r, const int n_values[]) {
+    enum rfx_detector_decode decode = r->head->decode;
+    int halves = n_values[RFX_DETECTOR_BOX_CENTRE] + n_values[RFX_DETECTOR_BOX_SIDES];
+    if (halves == 0 && n_values[RFX_DETECTOR_BOX] == 0)
+        return rfx_json_refuse(&r->json, "outputs", "no output has \"box\"");
+    if (halves != 0 && (halves != 2 || n_values[RFX_DETECTOR_BOX] != 0))
+        return rfx_json_refuse(&r->json, "outputs",
+                               "a box is \"box\", or \"centre\" and \"sides\"");
+    if (halves != 0 && (decode == RFX_DETECTOR_CORNERS || decode == RFX_DETECTOR_DISTANCES))
+        return rfx_json_refuse(&r->json, "outputs", "\"%s\" has no \"centre\" and \"sides\"",
+                               decodes[decode]);
+    return RFX_OK;
+}
+
+/* Peaks are found in maps of the scores. */
+static enum rfx_status check_peaks(const struct reader *r, const int n_values[]) {
+    const struct rfx_detector *head = r->head;
+    const char *decode = decodes[RFX_DETECTOR_CENTERNET];
+    if (head->activation == RFX_DETECTOR_SOFTMAX)
+        return rfx_json_refuse(&r->json, "activation", "\"%s\" has none or \"sigmoid\"", decode);
+    if (n_values[RFX_DETECTOR_OBJECTNESS] > 0)
+        return rfx_json_refuse(&r->json, "outputs", "\"%s\" has no objectness", decode);
+    for (int i = 0; i < head->n_outputs; i++) {
+        const struct rfx_detector_output *out = &head->outputs[i];
+        char place[PLACE];
+        bool scores = false;
+        for (int k = 0; k < out->n_values; k++) scores |= out->values[k] == RFX_DETECTOR_SCORES;
+        (void)snprintf(place, sizeof place, "outputs[%d]", i);
+        if (scores && (out->n_values > 1 || out->n_names != head->n_levels ||
+                       (strcmp(out->axes, "v y x") != 0 && strcmp(out->axes, "y x v") != 0)))
+            return rfx_json_refuse(&r->json, place,
+                                   "\"%s\" finds peaks in maps that have \"scores\" alone, of axes "
+                                   "\"v y x\" or \"y x v\", one for each level",
+                                   decode);
+    }
+    return RFX_OK;
+}
+
 static enum rfx_status check_together(const struct reader *r) {
     const struct rfx_detector *head = r->head;
     int n_values[RFX_DETECTOR_VALUES] = {0};
     enum rfx_status status = RFX_OK;
     for (int i = 0; i < head->n_outputs && status == RFX_OK; i++)
         status = check_output(r, i, n_values);
+    if (status == RFX_OK) status = check_box(r, n_values);
+    if (status == RFX_OK && head->decode == RFX_DETECTOR_CENTERNET)
+        status = check_peaks(r, n_values);
     if (status != RFX_OK) return status;
-    for (int k = 0; k <= RFX_DETECTOR_SCORES; k += RFX_DETECTOR_SCORES)
-        if (n_values[k] == 0)
-            return rfx_json_refuse(&r->json, "outputs", "no output has \"%s\"", values[k]);
+    if (n_values[RFX_DETECTOR_SCORES] == 0)
+        return rfx_json_refuse(&r->json, "outputs", "no output has \"%s\"",
+                               values[RFX_DETECTOR_SCORES]);
     bool needs = head->decode == RFX_DETECTOR_DELTAS || head->decode == RFX_DETECTOR_YOLOV3 ||
                  head->decode == RFX_DETECTOR_YOLOV5;
     bool may = needs || head->decode == RFX_DETECTOR_DISTANCES;
@@ -343,6 +386,7 @@ static enum rfx_status read_settings(const struct reader *r, json_t *root) {
         status = read_numbers(r, "weights", weights, 1e-6, 4, 4, head->weights, &n);
     head->decode = (enum rfx_detector_decode)decode;
     head->activation = (enum rfx_detector_activation)activation;
+    head->every_class |= head->decode == RFX_DETECTOR_CENTERNET;
     return status;
 }
 

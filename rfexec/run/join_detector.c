@@ -19,6 +19,7 @@ struct join {
     bool only;
     int node[OUTPUTS][LEVELS]; /* tensors without a layout, each of one level; -1: not known yet */
     int whole[OUTPUTS];        /* tensors of outputs that have all levels */
+    int peaks[LEVELS];         /* of centernet: the largest scores around each cell */
     struct rfx_error *err;
 };
 
@@ -45,19 +46,32 @@ static enum rfx_status reshape(struct join *j, const struct rfx_shape *shape, in
     return add(j, "cells", &made, *node, node);
 }
 
-/* Sets *node to the numbers of output k as a tensor of its declared shape. */
-static enum rfx_status take_output(struct join *j, int k, int *node) {
+/* How an output declares its values. */
+struct declared {
+    struct rfx_shape shape;
+    bool last; /* channels are the last axis */
+};
+
+/* Makes a feature map a tensor of the declared shape. */
+static enum rfx_status as_declared(struct join *j, const struct declared *as, int *node) {
+    if (tensor_of(j, *node)->layout == RFX_LAYOUT_PLAIN) return RFX_OK;
+    struct rfx_node plain = {.op = as->last ? RFX_OP_NHWC_AS_PLAIN : RFX_OP_TO_PLAIN};
+    enum rfx_status status = add(j, "values", &plain, *node, node);
+    return status == RFX_OK ? reshape(j, &as->shape, node) : status;
+}
+
+/* Sets *node to the numbers of output k as a tensor of its declared shape. map: the same, as a
+ * feature map if the output is one. */
+static enum rfx_status take_output(struct join *j, int k, struct declared *as, int *map,
+                                   int *node) {
     struct rfx_graph *graph = j->graph;
     const struct rfx_stored stored = graph->outputs[k].stored;
-    const struct rfx_shape shape = rfx_output_shape(graph, k);
+    *as = (struct declared){rfx_output_shape(graph, k), stored.reshaped && stored.last};
     enum rfx_status status = j->only
                                  ? rfx_graph_as_numbers(graph, graph->outputs[k].node, node, j->err)
                                  : rfx_join_take_output(graph, k, node, j->err);
-    if (status != RFX_OK || tensor_of(j, *node)->layout == RFX_LAYOUT_PLAIN) return status;
-    bool last = stored.reshaped && stored.last;
-    struct rfx_node plain = {.op = last ? RFX_OP_NHWC_AS_PLAIN : RFX_OP_TO_PLAIN};
-    status = add(j, "values", &plain, *node, node);
-    return status == RFX_OK ? reshape(j, &shape, node) : status;
+    *map = *node;
+    return status == RFX_OK ? as_declared(j, as, node) : status;
 }
 
 /* Fails with the shape of a tensor, which is not what the description says. */
@@ -127,6 +141,28 @@ static int cells_axis(const char *axes) {
     return axis_of(axes, strchr(axes, 'n') != NULL ? 'n' : 'y');
 }
 
+/* ---- peaks ---- */
+
+static bool has_peaks(const struct rfx_detector *d, int o) {
+    return d->decode == RFX_DETECTOR_CENTERNET && d->outputs[o].values[0] == RFX_DETECTOR_SCORES;
+}
+
+/* Adds the largest values of the 3 x 3 pixels around each pixel of a map of scores. */
+static enum rfx_status find_peaks(struct join *j, int o, const struct declared *as, int map,
+                                  int scores, int *out) {
+    const struct rfx_tensor *t = tensor_of(j, map);
+    const struct rfx_shape *shape = &as->shape;
+    int axis = axis_of(j->detector->outputs[o].axes, 'v'), first = axis == 1 ? 2 : 1;
+    if (t->layout != RFX_LAYOUT_NHWC || as->last != (axis == 3) || shape->rank != 4 ||
+        shape->dims[axis] != t->c || shape->dims[first] != t->h || shape->dims[first + 1] != t->w)
+        return refuse(j, o, scores, "peaks are found in feature maps alone");
+    struct rfx_node pool = {.op = RFX_OP_POOL_MAX};
+    pool.attr.pool = (struct rfx_pool_attr){
+        .kh = 3, .kw = 3, .sh = 1, .sw = 1, .dh = 1, .dw = 1, .pads = {1, 1, 1, 1}};
+    enum rfx_status status = add(j, "peaks", &pool, map, out);
+    return status == RFX_OK ? as_declared(j, as, out) : status;
+}
+
 /* ---- levels and their sizes ---- */
 
 /* Checks that a tensor has as many axes as the description says. */
@@ -150,8 +186,12 @@ static enum rfx_status find_levels(struct join *j, int o) {
             return rfx_fail(j->err, RFX_STATUS_INVALID_ARGUMENT,
                             "head '%s': the network has no output '%s'; its first one is '%s'",
                             j->detector->name, out->names[i], j->graph->outputs[0].name);
-        status = take_output(j, k, &j->whole[o]);
+        struct declared as;
+        int map;
+        status = take_output(j, k, &as, &map, &j->whole[o]);
         if (status == RFX_OK) status = check_rank(j, o, j->whole[o]);
+        if (status == RFX_OK && has_peaks(j->detector, o))
+            status = find_peaks(j, o, &as, map, j->whole[o], &j->peaks[i]);
         if (out->n_names > 1 || n_levels == 1) j->node[o][i] = j->whole[o];
     }
     const struct rfx_node *whole = &j->graph->nodes[j->whole[o]];
@@ -309,15 +349,15 @@ static enum rfx_status find_values(struct join *j) {
 
 /* ---- the joined output ---- */
 
-/* Makes the tensor of a level of an output a tensor 1 x cells x values of a cell. */
-static enum rfx_status make_cells(struct join *j, int o, int l, int *out) {
+/* Makes a tensor of a level, with the axes of an output, a tensor 1 x cells x values of a cell. */
+static enum rfx_status make_cells(struct join *j, int o, int l, int node, int *out) {
     const char *axes = j->detector->outputs[o].axes;
     const struct rfx_detector_level *level = &j->detector->levels[l];
     int64_t channels = j->detector->outputs[o].channels;
     struct rfx_shape split = {.rank = 1, .dims = {1}};
     struct rfx_node turn = {.op = RFX_OP_TRANSPOSE};
     int *perm = turn.attr.transpose.perm, n = 1;
-    int node = j->node[o][l], axis[128] = {0};
+    int axis[128] = {0};
     for (const char *p = axes; *p != '\0'; p++) {
         if (*p == ' ') continue;
         axis[(int)*p] = split.rank;
@@ -358,13 +398,16 @@ static enum rfx_status fill_up(struct join *j, int64_t more, int *node) {
 static enum rfx_status join_level(struct join *j, int l, int *out) {
     struct rfx_detector *d = j->detector;
     const struct rfx_detector_level *level = &d->levels[l];
-    int in[OUTPUTS];
+    int in[OUTPUTS + 1], n = d->n_outputs;
     enum rfx_status status = RFX_OK;
-    for (int o = 0; o < d->n_outputs && status == RFX_OK; o++) status = make_cells(j, o, l, &in[o]);
+    for (int o = 0; o < d->n_outputs && status == RFX_OK; o++) {
+        status = make_cells(j, o, l, j->node[o][l], &in[o]);
+        if (status == RFX_OK && has_peaks(d, o))
+            status = make_cells(j, o, l, j->peaks[l], &in[n++]);
+    }
     if (status != RFX_OK) return status;
     *out = in[0];
-    if (d->n_outputs > 1)
-        status = rfx_join_concat(j->graph, "candidates", 2, in, d->n_outputs, out, j->err);
+    if (n > 1) status = rfx_join_concat(j->graph, "candidates", 2, in, n, out, j->err);
     return status == RFX_OK ? fill_up(j, (d->most_anchors - level->anchors) * d->channels, out)
                             : status;
 }

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "rfexec/run/join_centernet.h"
+#include "rfexec/run/join_detector.h"
 #include "rfexec/run/keep_tensors.h"
 
 enum { PARTS = 4, LEVELS = 3, NAME = RFX_JOIN_NAME, LIST = 160 };
@@ -196,5 +198,8 @@ enum rfx_status rfx_graph_join_heads(struct rfx_graph *graph, bool only, struct 
             }
         if (fit) return join(graph, head, &members, only, err);
     }
-    return RFX_OK;
+    struct rfx_detector detector;
+    return rfx_centernet_find(graph, &detector)
+               ? rfx_graph_join_detector(graph, &detector, only, err)
+               : RFX_OK;
 }

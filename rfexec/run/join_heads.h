@@ -6,6 +6,9 @@
  *           for S = 8, 16, 32
  *   rfb     scores 1xNx2, boxes 1xNx4                                     1 x N x 6
  *
+ * A CenterNet's outputs (join_centernet.h) are joined as those of a described head
+ * (join_detector.h).
+ *
  * The values of a candidate follow each other in the order of the table, the candidates in the
  * order of the levels. rfexec/answers/box_head.h says what the values mean. rfx_split_heads makes
  * the joined output a join of maps, so it is computed row by row like other heads. */
@@ -14,8 +17,8 @@
 
 #include "layers/graph/graph.h"
 
-/* Adds an output "detections" (or "detections#2", ...) if the outputs are those of a head of the
- * table; its stored.head is the name of the head. only: the outputs of the head are no outputs any
+/* Adds an output "detections" (or "detections#2", ...) if the outputs are those of one of these
+ * heads; its stored.head is the name of the head. only: the outputs of the head are no outputs any
  * more; else all outputs stay. Does nothing for other networks. Call it before rfx_graph_finish.
  * UNSUPPORTED: at least half of a YuNet's outputs are there, but not all (the text names the
  * missing ones), or one has another shape. */

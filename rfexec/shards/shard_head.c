@@ -2,6 +2,7 @@
 #include "rfexec/shards/shard_head.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "layers/core/checked.h"
 #include "rfexec/output/head_file.h"
@@ -105,10 +106,9 @@ enum rfx_status rfx_shard_head_declare(struct rfx_memory *mem, const struct rfx_
                         "joined: make them by run --part --head FILE.json",
                         asked, shard->output);
     if (!joined) return RFX_OK;
-    if (file != NULL && asked != NULL && !is_file)
+    if (file != NULL && asked != NULL && !is_file && strcasecmp(asked, name) != 0)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "--head '%.60s': the parts are of the head of the file '%.60s'", asked,
-                        name);
+                        "--head '%.60s': the parts are of the head '%.60s'", asked, name);
     stored->head = name;
     if (file == NULL) return RFX_OK;
     enum rfx_status status = rfx_head_file_take(file, name, &own, err);

@@ -8,7 +8,7 @@ For each network of tools/scripts/export_anchor_heads.py and each size:
 2. the boxes of `rfexec run --boxes --head FILE.json` are those of a reference on the outputs that the same
    run writes: number, order and every bit. Anchors are torchvision's own, decoding is float32 in the order of
    torchvision's BoxCoder (exp, sigmoid and softmax in float64, then rounded), suppression is
-   torchvision.ops.nms;
+   torchvision.ops.nms. Those of a CenterNet are those of its published decoding, in PyTorch;
 3. torchvision's own decoding of all candidates agrees within 1e-3 pixels and 1e-5 of a score;
 4. the file of boxes has the same bytes under every plan and with one to three threads, with the network's
    outputs written or not;
@@ -164,6 +164,29 @@ def faces_net(found, shape):
     return *(np.concatenate(part) for part in every), [0.0, 0.0]
 
 
+def centres_net(found, before):
+    """CenterNet's published decoding (models/decode.py: _nms, _topk, ctdet_decode), of all boxes above the score
+    in place of the best 100; rows as box_cases.read reads them. before: hm is before the sigmoid."""
+    import numpy as np
+    import torch
+    from torch.nn import functional
+
+    heat, sides, offset = (torch.from_numpy(found[output]) for output in ("hm", "wh", "reg"))
+    if before:
+        heat = torch.from_numpy(sigmoid(found["hm"]))
+    heat = heat * (functional.max_pool2d(heat, 3, stride=1, padding=1) == heat).float()
+    count, width, cells = int((heat > SCORE).sum()), heat.shape[3], heat.shape[2] * heat.shape[3]
+    in_class, index = torch.topk(heat.view(1, heat.shape[1], -1), min(count, cells))
+    chosen, at = torch.topk(in_class.view(1, -1), count)
+    labels, index = at[0] // index.shape[2], index.view(1, -1).gather(1, at)[0]
+    offset, sides = (values.permute(0, 2, 3, 1).reshape(-1, 2)[index] for values in (offset, sides))
+    xs, ys = index % width + offset[:, 0], index // width + offset[:, 1]
+    boxes = torch.stack([xs - sides[:, 0] / 2, ys - sides[:, 1] / 2, xs + sides[:, 0] / 2, ys + sides[:, 1] / 2], 1) * 4
+    order = np.lexsort((labels, index, -chosen[0].numpy()))
+    return [[*map(np.float32, boxes[i].tolist()), np.float32(chosen[0, i].item()), int(labels[i]), int(index[i])]
+            for i in order]
+
+
 def reference(boxes, scores, points, every):
     """Rows as box_cases.read reads them."""
     import box_cases
@@ -183,6 +206,13 @@ def reference(boxes, scores, points, every):
              *map(np.float32, more[index[at]])] for at in left.tolist()]
 
 
+def by_name(program, model, image, first, other, asked):
+    """Whether the head that is recognised, without a file, gives the same boxes."""
+    wrong = detectors.boxes_of(program, model, image, other, "--head", "centernet", *asked)
+    found = not wrong and json.loads(other.read_text())["boxes"] == json.loads(first.read_text())["boxes"]
+    return detectors.say(found, model.stem, wrong or "the same boxes by --head centernet")
+
+
 def compare(program, model, image, shape, work):
     import box_cases
     import export_anchor_heads
@@ -197,12 +227,17 @@ def compare(program, model, image, shape, work):
     outputs = {output for part in about["outputs"] for output in part["names"]}
     found = {output: np.load(work / f"out.{output}.npy") for output in outputs}
     made = {"raw": raw_net, "faces": faces_net}.get(model.stem)
-    boxes, scores, points, worst = (made(found, shape) if made else torchvision_net(model.stem, found, shape))
-    theirs = reference(boxes, scores, points, about.get("every_class", False))
+    if about["decode"] == "centernet":
+        theirs = centres_net(found, about["activation"] == "sigmoid")
+    else:
+        boxes, scores, points, worst = (made(found, shape) if made else torchvision_net(model.stem, found, shape))
+        theirs = reference(boxes, scores, points, about.get("every_class", False))
     texts = box_cases.differences(box_cases.read(first), theirs)
     good = detectors.say(not texts and len(theirs) > 0, name, f"{len(theirs)} boxes of the reference, {len(texts)} "
                          f"differ {'; '.join(texts[:3])}")
-    if not made:
+    if about["decode"] == "centernet":
+        good = by_name(program, model, image, first, work / "other.json", asked[2:]) and good
+    elif not made:
         good = detectors.say(worst[0] <= 1e-3 and worst[1] <= 1e-5, name,
                              f"{len(boxes)} candidates at most {worst[0]:.1e} pixels and {worst[1]:.1e} of a score "
                              f"from torchvision's") and good

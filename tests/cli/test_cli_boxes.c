@@ -322,7 +322,7 @@ static void test_parts_of_a_described_head(void **state) {
                "\"scores\"]}], \"decode\": \"centre\", \"background\": 80}");
     expect_says(2, "merge told1of1.npy -o no.json --head other.json", "other outputs, axes");
     expect_says(2, "merge told1of1.npy -o no.json --head more.json", "not those of the parts");
-    expect_says(2, "merge told1of1.npy -o no.json --head yolov8", "of the file 'head.json'");
+    expect_says(2, "merge told1of1.npy -o no.json --head yolov8", "of the head 'head.json'");
     expect_says(3, "merge told1of1.npy -o no.json --head missing.json", "cannot be opened");
     expect(0, RUN "--part 1/2 -o clip1.npy --head clip.json");
     expect_says(3, "merge clip1.npy told2of2.npy -o no.json", "their 'head' differs");

@@ -3,7 +3,9 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
+#include "rfexec/answers/box_head.h"
 #include "rfexec/output/head_file.h"
 #include "tools/cli/command.h"
 #include "tools/cli/outputs.h"
@@ -150,6 +152,10 @@ static enum rfx_status format_for(const struct rfx_graph *graph,
     if (!asked->maps) rfx_output_declare_prototypes(format, graph, k);
     (void)snprintf(what, sizeof what, "%s '%.150s', output '%.60s'", asked->option, asked->path,
                    graph->outputs[k].name);
+    const char *head = options->output.answer.head;
+    if (!asked->maps && head != NULL && strcasecmp(head, RFX_BOX_CENTERNET) == 0 &&
+        graph->outputs[k].stored.head == NULL)
+        return rfx_fail(err, RFX_STATUS_UNSUPPORTED, "%s: " RFX_BOX_NO_CENTERNET, what);
     if ((tensor->layout == RFX_LAYOUT_NHWC) != asked->maps)
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT, "%s: it is %s of rows and columns", what,
                         asked->maps ? "no map" : "a map");

@@ -258,9 +258,9 @@ static const struct rfx_cli_option detector_rows[] = {
         rfx_cli_answer_options, "head", TEXT, head, "NAME|FILE.json",
         "form of the detector's output: yolov8 (also 9, 11, 12), yolov8-seg with masks, "
         "yolov8-pose or -pose-xy with key points, yolov8-obb with angles, yolov5, yolov7, "
-        "yolox, yolov10, yolo26 (also with these endings), yunet or rfb (default: the one that the "
-        "shape or the outputs' names "
-        "fit); or a file that describes any other head, such as that of SSD, RetinaNet or FCOS "
+        "yolox, yolov10, yolo26 (also with these endings), yunet, rfb or centernet (default: the "
+        "one that the shape or the outputs' names fit); or a file that describes any other head, "
+        "such as that of SSD, RetinaNet or FCOS "
         "(docs/answers.md)",
         .needs = "boxes output as parts"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "class-count", COUNT, class_count, "N",

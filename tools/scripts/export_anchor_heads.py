@@ -176,7 +176,37 @@ def faces():
     return model, [(conv, 1.6, 0.0) for conv in model.heads], about
 
 
-NETWORKS = {"retinanet": retinanet, "ssd300": ssd300, "ssdlite": ssdlite, "fcos": fcos, "raw": raw, "faces": faces}
+class Centers(nn.Module):
+    """A CenterNet with a small backbone: maps hm, wh and reg of stride 4. before: hm is before the sigmoid.
+    Else many neighbours have equal scores, as they are limited."""
+
+    def __init__(self, before):
+        super().__init__()
+        self.before = before
+        self.stem = nn.Sequential(*Raw.block(3, 16), *Raw.block(16, 24))
+        self.heads = nn.ModuleList([nn.Sequential(nn.Conv2d(24, 24, 3, 1, 1), nn.ReLU(), nn.Conv2d(24, channels, 1))
+                                    for channels in (CLASSES, 2, 2)])
+
+    def forward(self, image):
+        found = self.stem(image)
+        heat, sides, offset = (head(found) for head in self.heads)
+        return heat if self.before else heat.sigmoid().clamp(1e-4, 0.8), sides, offset
+
+
+def centernet(before=False):
+    model = Centers(before)
+    about = {
+        "outputs": [{"names": ["hm"], "axes": "v y x", "values": ["scores"]},
+                    {"names": ["wh"], "axes": "v y x", "values": ["sides"]},
+                    {"names": ["reg"], "axes": "v y x", "values": ["centre"]}],
+        "levels": [{"stride": 4}], "decode": "centernet", "activation": "sigmoid" if before else "none",
+    }
+    wanted = [(head[-1], wide, mean) for head, wide, mean in zip(model.heads, (1.6, 4.0, 0.3), (-1.0, 8.0, 0.5))]
+    return model, wanted, about
+
+
+NETWORKS = {"retinanet": retinanet, "ssd300": ssd300, "ssdlite": ssdlite, "fcos": fcos, "raw": raw, "faces": faces,
+            "centernet": centernet, "centernet-logits": lambda: centernet(True)}
 
 
 def export(name, path):
@@ -188,7 +218,8 @@ def export(name, path):
     with torch.no_grad():
         set_norms(net, image)
         spread_last(net, image, wanted)
-    names = sorted({name for output in about["outputs"] for name in output["names"]})
+    names = [name for output in about["outputs"] for name in output["names"]]
+    names = names if isinstance(model, Centers) else sorted(set(names))
     torch.onnx.export(net, (image,), str(path), input_names=["image"], output_names=names, dynamo=False,
                       opset_version=17, dynamic_axes={"image": {2: "height", 3: "width"}})
     path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n")

@@ -167,8 +167,8 @@ struct rfx_open_options {
      * zero point) * scale. 0: outputs have the model's types. */
     int dequantize;
     /* Not 0: if the outputs are those of a detector's head that has several (YuNet, the RFB face
-     * detector; docs/answers.md), the network has one more, the last, that joins them. Files of
-     * boxes (rfx_result_file) are about that output. Other networks stay as they are. */
+     * detector, CenterNet; docs/answers.md), the network has one more, the last, that joins them.
+     * Files of boxes (rfx_result_file) are about that output. Other networks stay as they are. */
     int join_heads;
     /* Path of a head file (docs/answers.md), which describes a detector's head. The outputs that
      * the file names are replaced by one that joins them, the last output. The file is read when a

@@ -39,16 +39,22 @@ static void add_values(struct maker *graph, int stride, int maps, int channels, 
     maker_add(graph, "Reshape", words, out);
 }
 
-/* Begins a graph: every pixel of "stem" is the largest of 3 x 3 of the image. */
-static void begin(struct maker *graph) {
+/* Every pixel of `out` is the largest of 3 x 3 of `in`. */
+static void add_largest(struct maker *graph, const char *in, const char *out) {
     static struct maker node;
-    const int64_t dims[4] = {1, COLOURS, 0, 0}, kernel[2] = {3, 3}, pads[4] = {1, 1, 1, 1};
-    *graph = (struct maker){.size = 0};
-    maker_value(graph, MAKER_INPUT, "image", dims, 4);
-    maker_node(&node, "MaxPool", "image", "stem");
+    const int64_t kernel[2] = {3, 3}, pads[4] = {1, 1, 1, 1};
+    maker_node(&node, "MaxPool", in, out);
     maker_attr_ints(&node, "kernel_shape", kernel, 2);
     maker_attr_ints(&node, "pads", pads, 4);
     maker_message(graph, MAKER_NODE, &node);
+}
+
+/* Begins a graph: every pixel of "stem" is the largest of 3 x 3 of the image. */
+static void begin(struct maker *graph) {
+    const int64_t dims[4] = {1, COLOURS, 0, 0};
+    *graph = (struct maker){.size = 0};
+    maker_value(graph, MAKER_INPUT, "image", dims, 4);
+    add_largest(graph, "image", "stem");
 }
 
 void maker_yunet(struct maker *graph, const char *without, const char *wide) {
@@ -82,6 +88,18 @@ void maker_rfb(struct maker *graph) {
     maker_add_int(graph, "Concat", "boxes_8 boxes_16", "boxes", "axis", 1);
     maker_value(graph, MAKER_OUTPUT, "scores", NULL, 0);
     maker_value(graph, MAKER_OUTPUT, "boxes", NULL, 0);
+}
+
+void maker_centernet(struct maker *graph, const char *hm, bool active) {
+    begin(graph);
+    add_map(graph, 4, 3, "heat", "heat");
+    add_largest(graph, "heat", active ? "raw" : hm);
+    if (active) maker_add(graph, "Sigmoid", "raw", hm);
+    add_map(graph, 4, 2, "wh", "wh");
+    add_map(graph, 4, 2, "reg", "reg");
+    maker_value(graph, MAKER_OUTPUT, hm, NULL, 0);
+    maker_value(graph, MAKER_OUTPUT, "wh", NULL, 0);
+    maker_value(graph, MAKER_OUTPUT, "reg", NULL, 0);
 }
 
 void maker_begin_cells(struct maker *graph) {

@@ -4,6 +4,8 @@
 #ifndef RFX_TESTS_SUPPORT_MAKERS_HEAD_MAKER_H
 #define RFX_TESTS_SUPPORT_MAKERS_HEAD_MAKER_H
 
+#include <stdbool.h>
+
 #include "tests/support/makers/onnx_maker.h"
 
 /* Makes the graph of YuNet's twelve outputs, for images of any size, opset 13. without: name of an
@@ -14,6 +16,11 @@ void maker_yunet(struct maker *graph, const char *without, const char *wide);
 /* Makes the graph of the two outputs of the RFB face detector, with three candidates a cell of
  * stride 8 and two of stride 16, opset 13. */
 void maker_rfb(struct maker *graph);
+
+/* Makes the graph of a CenterNet's outputs hm (3 channels), wh and reg (2 each), for images of any
+ * size, opset 13. Many neighbours in hm are equal. hm: another name of hm. active: behind a
+ * sigmoid. */
+void maker_centernet(struct maker *graph, const char *hm, bool active);
 
 /* Writes a model with one of these graphs to a file. */
 void maker_save_heads(const struct maker *graph, const char *path);

@@ -309,6 +309,71 @@ static void landmarks(void **state) {
     assert_false(taken_of(&d, 6, values, 0.5F).has_points);
 }
 
+/* A head of three outputs, two levels of 3 x 4 and 2 x 2 cells: two scores, sides, centre. */
+static struct rfx_detector centres(enum rfx_detector_activation activation) {
+    struct rfx_detector d = head_of(RFX_DETECTOR_CENTERNET, 2);
+    d.n_outputs = 3;
+    d.outputs[0] = (struct rfx_detector_output){
+        .axes = "v y x", .n_values = 1, .values = {RFX_DETECTOR_SCORES}, .channels = 2};
+    d.outputs[1] = d.outputs[2] = d.outputs[0];
+    d.outputs[1].values[0] = RFX_DETECTOR_BOX_SIDES;
+    d.outputs[2].values[0] = RFX_DETECTOR_BOX_CENTRE;
+    d.activation = activation;
+    d.every_class = true;
+    assert_int_equal(rfx_detector_settle(&d), -1);
+    assert_int_equal(d.channels, 8); /* with the peaks of two scores */
+    return d;
+}
+
+/* Each class gives a box where none of its neighbours, whose largest score is behind the other
+ * values, is larger. Cell 6 is column 2, row 1 of stride 16, cell 14 column 0, row 1 of 32. */
+static void peaks(void **state) {
+    static const struct {
+        float scores[2], largest[2];
+        int n, label;
+    } cases[] = {
+        {{0.75F, 0.5F}, {0.75F, 0.75F}, 1, 0},  {{0.75F, 0.75F}, {0.8F, 0.75F}, 1, 1},
+        {{0.75F, 0.75F}, {0.75F, 0.75F}, 2, 0}, {{0.5F, 0.75F}, {0.5F, NAN}, 0, 0},
+        {{NAN, 0.25F}, {NAN, 0.25F}, 0, 0},     {{0.75F, INFINITY}, {1, INFINITY}, 1, 1},
+    };
+    const float corner[2][4] = {{32, 8, 48, 56}, {0, 0, 32, 96}};
+    (void)state;
+    const struct rfx_detector d = centres(RFX_DETECTOR_NONE);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int level = 0; level < 2; level++) {
+            const float *s = cases[i].scores, *l = cases[i].largest;
+            /* sides of 1 x 3 cells; centre half a column to the right, one row down */
+            const float values[8] = {s[0], s[1], 1, 3, 0.5F, level == 0 ? 1 : 0.5F, l[0], l[1]};
+            int label = cases[i].label, cell = level == 0 ? 6 : 14;
+            const struct taken taken = taken_of(&d, cell, values, 0.5F);
+            if (taken.n != cases[i].n) fail_msg("case %zu: %d boxes", i, taken.n);
+            if (taken.n > 0) assert_box(&taken.boxes[0], corner[level], s[label], label, cell);
+        }
+}
+
+/* Values whose scores round to one are equal scores, as in maps behind the sigmoid. */
+static void peaks_of_equal_scores(void **state) {
+    const float values[8] = {30, 0, 1, 1, 0, 0, 40, 1};
+    (void)state;
+    const struct rfx_detector d = centres(RFX_DETECTOR_SIGMOID);
+    const struct taken taken = taken_of(&d, 0, values, 0.25F);
+    assert_int_equal(taken.n, 1);
+    assert_box(&taken.boxes[0], (const float[4]){-8, -8, 8, 8}, 1, 0, 0);
+}
+
+/* The halves of a box may be values of their own in any decoding that has a centre. */
+static void halves_of_a_box(void **state) {
+    const float values[8] = {0.75F, 0, 4, 6, 10, 20};
+    struct rfx_detector d = centres(RFX_DETECTOR_NONE);
+    (void)state;
+    d.decode = RFX_DETECTOR_CENTRE;
+    assert_int_equal(rfx_detector_settle(&d), -1);
+    assert_int_equal(d.channels, 6);
+    const struct taken taken = taken_of(&d, 6, values, 0.5F);
+    assert_int_equal(taken.n, 1);
+    assert_box(&taken.boxes[0], (const float[4]){8, 17, 12, 23}, 0.75F, 0, 6);
+}
+
 static enum rfx_status refuse_second(void *context, const struct rfx_box *box, const float *points,
                                      struct rfx_error *err) {
     (void)box, (void)points, (void)err;
@@ -328,9 +393,15 @@ static void a_refusal_ends_it(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_decoding),          cmocka_unit_test(anchors_in_shares),
-        cmocka_unit_test(anchors_of_a_cell),       cmocka_unit_test(scores_and_labels),
-        cmocka_unit_test(the_bound_loses_nothing), cmocka_unit_test(landmarks),
+        cmocka_unit_test(every_decoding),
+        cmocka_unit_test(anchors_in_shares),
+        cmocka_unit_test(anchors_of_a_cell),
+        cmocka_unit_test(scores_and_labels),
+        cmocka_unit_test(the_bound_loses_nothing),
+        cmocka_unit_test(landmarks),
+        cmocka_unit_test(peaks),
+        cmocka_unit_test(peaks_of_equal_scores),
+        cmocka_unit_test(halves_of_a_box),
         cmocka_unit_test(a_refusal_ends_it),
     };
     return cmocka_run_group_tests_name("detector boxes", tests, NULL, NULL);

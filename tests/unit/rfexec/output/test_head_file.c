@@ -91,6 +91,19 @@ static void all_members(void **state) {
     assert_comes_back(&head);
 }
 
+static void peaks_of_maps(void **state) {
+    (void)state;
+    const struct rfx_detector head = parsed(
+        "{\"outputs\": [{\"names\": [\"h\"], \"axes\": \"v y x\", \"values\": [\"scores\"]},"
+        "{\"names\": [\"b\"], \"axes\": \"v y x\", \"values\": [\"sides\", \"centre\"]}],"
+        "\"levels\": [{\"stride\": 4}], \"decode\": \"centernet\", \"activation\": \"sigmoid\"}");
+    assert_int_equal(head.decode, RFX_DETECTOR_CENTERNET);
+    assert_int_equal(head.outputs[1].values[0], RFX_DETECTOR_BOX_SIDES);
+    assert_int_equal(head.outputs[1].values[1], RFX_DETECTOR_BOX_CENTRE);
+    assert_true(head.every_class && head.levels[0].stride == 4);
+    assert_comes_back(&head);
+}
+
 /* torchvision 0.29: AnchorGenerator.generate_anchors((32, 40, 50), (0.5, 1, 2)) prints halves of
  * [-23, -11, 23, 11], [-28, -14, ...], [-35, -18, ...], [-16, -16], [-20, -20], [-25, -25],
  * [-11, -23], [-14, -28], [-18, -35]. */
@@ -114,6 +127,11 @@ static void anchors_of_sizes_and_ratios(void **state) {
     "{\"outputs\": [{\"names\": " names ", \"axes\": " axes ", \"values\": " values "}]"
 #define BOTH "[\"box\", \"scores\"]"
 #define CELLS ", \"decode\": \"cells\"}"
+#define PEAKS(axes, values)                                                       \
+    "{\"outputs\": [{\"names\": [\"o\"], \"axes\": " axes ", \"values\": " values \
+    "}, "                                                                         \
+    "{\"names\": [\"p\"], \"axes\": \"v y x\", \"values\": [\"centre\", "         \
+    "\"sides\"]}], \"decode\": \"centernet\""
 
 static void what_is_refused(void **state) {
     static const struct {
@@ -182,6 +200,23 @@ static void what_is_refused(void **state) {
                                                   "[{\"anchors\": [[8, 8]]}], \"decode\": "
                                                   "\"yolov5\"}",
          "outputs: \"yolov5\" decodes no points"},
+        {ONE("[\"o\"]", "\"yx v\"", "[\"centre\", \"scores\"]") CELLS,
+         "outputs: a box is \"box\", or \"centre\" and \"sides\""},
+        {ONE("[\"o\"]", "\"yx v\"", "[\"box\", \"centre\", \"sides\", \"scores\"]") CELLS,
+         "outputs: a box is \"box\", or \"centre\" and \"sides\""},
+        {ONE("[\"o\"]", "\"yx v\"", "[\"centre\", \"sides\", \"scores\"]") ", \"decode\": "
+                                                                           "\"distances\"}",
+         "outputs: \"distances\" has no \"centre\" and \"sides\""},
+        {PEAKS("\"yx v\"", "[\"scores\"]") "}", "outputs[0]: \"centernet\" finds peaks in maps"},
+        {PEAKS("\"y v x\"", "[\"scores\"]") "}", "outputs[0]: \"centernet\" finds peaks in maps"},
+        {PEAKS("\"v y x\"", "[\"scores\", \"objectness\"]") "}",
+         "outputs: \"centernet\" has no objectness"},
+        {PEAKS("\"v y x\"", "[\"scores\", \"points\"]") "}",
+         "outputs[0]: \"centernet\" finds peaks in maps that have \"scores\" alone"},
+        {PEAKS("\"v y x\"", "[\"scores\"]") ", \"activation\": \"softmax\"}",
+         "activation: \"centernet\" has none or \"sigmoid\""},
+        {PEAKS("\"v y x\"", "[\"scores\"]") ", \"levels\": [{}, {}]}",
+         "outputs[0]: several levels in one output"},
         {"{" OUTS ", \"root\": true" CELLS, "root: there is no objectness"},
         {"{" OUTS ", \"clip\": 1" CELLS, "'clip': 1 is not true or false"},
         {"{" OUTS ", \"background\": -1" CELLS, "background: -1 is not a whole number"},
@@ -228,6 +263,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(members_that_are_left_out),
         cmocka_unit_test(all_members),
+        cmocka_unit_test(peaks_of_maps),
         cmocka_unit_test(anchors_of_sizes_and_ratios),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(files),
