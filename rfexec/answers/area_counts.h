@@ -58,6 +58,10 @@ RFX_NODISCARD enum rfx_status rfx_area_counts_open(struct rfx_memory *mem,
 /* Finds the areas' pixels in the next row. */
 void rfx_area_counts_begin(struct rfx_area_counts *counts);
 
+/* Returns the areas, and their pixels in the row that was begun last. */
+struct rfx_areas *rfx_area_counts_areas(const struct rfx_area_counts *counts);
+const struct rfx_area_span *rfx_area_counts_spans(const struct rfx_area_counts *counts, int64_t *n);
+
 /* Counts the labels that rfx_label_rows_find found. BUDGET_IMPOSSIBLE: there are too many different
  * ones in the areas. */
 RFX_NODISCARD enum rfx_status rfx_area_counts_labels(struct rfx_area_counts *counts,
