@@ -32,22 +32,23 @@ struct rfx_area_counts {
     const struct rfx_label_count *listed;
 };
 
-/* Memory of n areas, of which so many are open at a row, with their quantiles. */
+/* Memory of n areas, of which so many are open at a row, without quantiles. */
 static size_t bytes_of(int64_t n, int64_t slots, const struct rfx_output_format *format,
                        const struct rfx_tensor *map) {
     size_t items = sizeof(struct rfx_area_counts) + (size_t)n * sizeof(int64_t);
     if (rfx_label_source_of(format, map) == RFX_LABELS_GIVEN) return items;
     size_t counts = (size_t)rfx_value_counts(&format->answer.bins) * sizeof(int64_t);
     return items + (size_t)(n * map->c) * (sizeof(struct rfx_area_channel) + counts) +
-           rfx_area_slots_bytes(n, slots) + (size_t)slots * rfx_exact_sum_bytes(map->c) +
-           rfx_value_quantiles_area_bytes(&format->answer.quantiles, map, n, slots);
+           rfx_area_slots_bytes(n, slots) + (size_t)slots * rfx_exact_sum_bytes(map->c);
 }
 
 size_t rfx_area_counts_bytes(const struct rfx_output_format *format, const struct rfx_tensor *map) {
     size_t n;
     if (format->answer.most_bytes > 0) return format->answer.most_bytes;
     size_t list = rfx_area_list_bytes(format->answer.within, &n);
-    return list + bytes_of((int64_t)n, (int64_t)n, format, map) + RFX_ANSWER_BYTES;
+    return list + bytes_of((int64_t)n, (int64_t)n, format, map) +
+           rfx_value_quantiles_area_bytes(&format->answer.quantiles, map, (int64_t)n, 0) +
+           RFX_ANSWER_BYTES;
 }
 
 static enum rfx_status too_small(size_t bytes, size_t most, struct rfx_error *err) {
@@ -105,7 +106,8 @@ static enum rfx_status make_tables(struct rfx_area_counts *counts,
                                    const struct rfx_tensor *map, struct rfx_error *err) {
     size_t most = format->answer.most_bytes, n = (size_t)rfx_areas_count(counts->list.areas);
     int64_t slots = rfx_areas_most_at_once(counts->list.areas);
-    size_t used = counts->list.bytes + bytes_of((int64_t)n, slots, format, map);
+    size_t used = counts->list.bytes + bytes_of((int64_t)n, slots, format, map) +
+                  rfx_value_quantiles_area_bytes(&format->answer.quantiles, map, (int64_t)n, slots);
     if (most > 0 && used > most) {
         enum rfx_status status = too_small(used, most, err);
         if (format->answer.quantiles.n == 0) return status;

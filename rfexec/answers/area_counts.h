@@ -44,7 +44,9 @@ struct rfx_area_count {
 
 struct rfx_area_counts;
 
-/* Memory of the counts of the file format->answer.within, or what the options allow. */
+/* Memory of the counts of the file format->answer.within, with quantiles, or what the options
+ * allow. If they set no limit, RFX_ANSWER_BYTES are counted for labels, or for tables of quantiles.
+ */
 size_t rfx_area_counts_bytes(const struct rfx_output_format *format, const struct rfx_tensor *map);
 
 /* Reads the areas. Statuses of rfx_area_list_read. */
