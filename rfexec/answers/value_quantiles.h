@@ -26,7 +26,8 @@ size_t rfx_value_quantiles_bytes(const struct rfx_answer_quantiles *list,
                                  const struct rfx_tensor *map);
 
 /* Returns the further memory of the quantiles of so many areas, of which so many are open at a row:
- * for each quantile of each channel 32 bytes for an area, and 4 KiB for one that is open. */
+ * for each quantile of each channel up to 40 bytes for an area, and 4 KiB more for one that is
+ * open. */
 size_t rfx_value_quantiles_area_bytes(const struct rfx_answer_quantiles *list,
                                       const struct rfx_tensor *map, int64_t areas, int64_t open);
 
