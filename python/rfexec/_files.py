@@ -73,8 +73,9 @@ class File:
             boxes; iou is not used.
         class_count: of boxes: the classes of the head, if further channels are behind them; 0: all channels
             are classes, but 1 with "yolov8-pose", and with "yolov8-seg" all but 32.
-        quantiles: of summaries, without within: exact quantiles of each channel, rising numbers from 0 to
-            1, at most 16. The values wait in a file without a name beside path, 4 bytes for each.
+        quantiles: of summaries: exact quantiles of each channel, and with within of each polygon too: rising
+            numbers from 0 to 1, at most 16. The values wait in a file without a name beside path, 4 bytes for
+            each.
     """
 
     path: Union[str, os.PathLike[str]]

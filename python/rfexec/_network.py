@@ -662,7 +662,7 @@ class Network(Held):
         Returns:
             A dict with pixels and area of the map, and in classes a dict for each class with label, pixels,
             area, share, and smallest, largest and mean value (docs/points.md). With bins also a histogram,
-            with quantiles these, and with within the same of each area, in areas. Values that are not finite are None.
+            with quantiles these, and with within the same of each polygon, in within. Values that are not finite are None.
 
         Raises:
             As run(). RefusedError: a map of more than 65,536 different labels.

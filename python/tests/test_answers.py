@@ -291,6 +291,27 @@ def test_quantiles(program, tmp_path):
         net.summary("synthetic:320x256", quantiles=(0.5, 0.05))
 
 
+def test_quantiles_of_areas(program, tmp_path):
+    ring = [[16, 32], [112, 32], [112, 240], [16, 240], [16, 32]]
+    areas = tmp_path / "areas.geojson"
+    areas.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}))
+    options = ("--within", areas, "--quantiles", "0.05,0.5")
+    program("run", MODEL, "synthetic:320x256", "--summary", tmp_path / "s.json", *options)
+    net = rfexec.open(MODEL, (320, 256))
+    found = net.summary("synthetic:320x256", within=areas, quantiles=(0.05, 0.5), memory="64MiB")
+    assert found == json.loads((tmp_path / "s.json").read_text())
+    values = net.run("synthetic:320x256")["defects"].astype(float)
+    step = 320 // values.shape[2]
+    inside = values[:, :, 32 // step : 240 // step, 16 // step : 112 // step]
+    assert found["within"][0]["pixels"] == inside[0, 0].size
+    for whole, one in zip(found["classes"], found["within"][0]["classes"]):
+        assert whole["quantiles"] == list(np.quantile(values[:, one["label"]], (0.05, 0.5)))
+        assert one["quantiles"] == list(np.quantile(inside[:, one["label"]], (0.05, 0.5)))
+    with pytest.raises(rfexec.BudgetError, match="2 quantiles of 3 channels in 1 areas"):
+        file = rfexec.File(tmp_path / "no.summary.json", within=areas, quantiles=(0.1, 0.5), answer_memory=20000)
+        net.run("synthetic:320x256", output=file, memory="64MiB")
+
+
 def test_simplified_regions(program, tmp_path):
     options = ("--threshold", "0.02", "--simplify", "0.5")
     program("run", MODEL, "synthetic:320x256", "--regions", tmp_path / "r.geojson", *options)

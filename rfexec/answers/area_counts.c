@@ -5,31 +5,26 @@
 
 #include "layers/core/checked.h"
 #include "layers/kernels/exact_sum.h"
+#include "rfexec/answers/area_slots.h"
 #include "rfexec/answers/areas_file.h"
 #include "rfexec/answers/label_counts.h"
 #include "rfexec/answers/value_bins.h"
+#include "rfexec/answers/value_quantiles.h"
 
 #define LEAST_PAIRS INT64_C(1024)
 #define MOST_PAIRS (INT64_C(1) << 24)
-
-struct item {
-    int64_t pixels;
-    int32_t slot; /* of the exact sums; -1: none */
-};
 
 struct rfx_area_counts {
     struct rfx_memory *mem;
     struct rfx_area_list list;
     int64_t n, c;
-    struct item *items;
+    int64_t *pixels;                   /* of each area */
     const struct rfx_area_span *spans; /* of the row */
     int64_t n_spans;
     struct rfx_area_channel *channels; /* [n, c]; NULL: the map has labels */
     struct rfx_answer_bins bins;
-    int64_t *in_bins; /* [n, c, counts of bins]; NULL: none are wanted */
-    int32_t *owners;  /* the area of each slot; -1: none */
-    int32_t *unused;  /* slots without an owner */
-    int64_t slots, n_unused;
+    int64_t *in_bins;               /* [n, c, counts of bins]; NULL: none are wanted */
+    struct rfx_area_slots *slots;   /* NULL: the map has labels */
     unsigned char *sums;            /* an accumulator of c channels for each slot (exact_sum.h) */
     struct rfx_label_counts *pairs; /* of labels area * 2^32 + label */
     int64_t most_pairs;
@@ -37,21 +32,22 @@ struct rfx_area_counts {
     const struct rfx_label_count *listed;
 };
 
-static size_t bytes_of(int64_t n, int64_t slots, int64_t c, enum rfx_label_source source,
-                       const struct rfx_answer_bins *bins) {
-    size_t items = sizeof(struct rfx_area_counts) + (size_t)n * sizeof(struct item);
-    if (source == RFX_LABELS_GIVEN) return items;
-    size_t counts = (size_t)rfx_value_counts(bins) * sizeof(int64_t);
-    return items + (size_t)(n * c) * (sizeof(struct rfx_area_channel) + counts) +
-           (size_t)slots * (2 * sizeof(int32_t) + rfx_exact_sum_bytes(c));
+/* Memory of n areas, of which so many are open at a row, without quantiles. */
+static size_t bytes_of(int64_t n, int64_t slots, const struct rfx_output_format *format,
+                       const struct rfx_tensor *map) {
+    size_t items = sizeof(struct rfx_area_counts) + (size_t)n * sizeof(int64_t);
+    if (rfx_label_source_of(format, map) == RFX_LABELS_GIVEN) return items;
+    size_t counts = (size_t)rfx_value_counts(&format->answer.bins) * sizeof(int64_t);
+    return items + (size_t)(n * map->c) * (sizeof(struct rfx_area_channel) + counts) +
+           rfx_area_slots_bytes(n, slots) + (size_t)slots * rfx_exact_sum_bytes(map->c);
 }
 
 size_t rfx_area_counts_bytes(const struct rfx_output_format *format, const struct rfx_tensor *map) {
-    enum rfx_label_source source = rfx_label_source_of(format, map);
     size_t n;
     if (format->answer.most_bytes > 0) return format->answer.most_bytes;
     size_t list = rfx_area_list_bytes(format->answer.within, &n);
-    return list + bytes_of((int64_t)n, (int64_t)n, map->c, source, &format->answer.bins) +
+    return list + bytes_of((int64_t)n, (int64_t)n, format, map) +
+           rfx_value_quantiles_area_bytes(&format->answer.quantiles, map, (int64_t)n, 0) +
            RFX_ANSWER_BYTES;
 }
 
@@ -75,13 +71,13 @@ static enum rfx_status make_pairs(struct rfx_area_counts *counts, size_t used, s
 static enum rfx_status make_channels(struct rfx_area_counts *counts, struct rfx_error *err) {
     struct rfx_memory *mem = counts->mem;
     int64_t all = counts->n * counts->c;
-    size_t sums = (size_t)counts->slots * rfx_exact_sum_bytes(counts->c);
+    int64_t slots = rfx_areas_most_at_once(counts->list.areas);
+    size_t sums = (size_t)slots * rfx_exact_sum_bytes(counts->c);
+    enum rfx_status status = rfx_area_slots_create(mem, counts->list.areas, &counts->slots, err);
+    if (status != RFX_OK) return status;
     counts->channels = rfx_memory_calloc(mem, (size_t)all, sizeof *counts->channels);
-    counts->owners = rfx_memory_calloc(mem, (size_t)counts->slots, sizeof *counts->owners);
-    counts->unused = rfx_memory_calloc(mem, (size_t)counts->slots, sizeof *counts->unused);
     counts->sums = rfx_memory_alloc(mem, sums);
-    if (counts->channels == NULL || counts->owners == NULL || counts->unused == NULL ||
-        counts->sums == NULL)
+    if (counts->channels == NULL || counts->sums == NULL)
         return rfx_memory_fail(mem, "sums of areas", sums, err);
     size_t bins = (size_t)(all * rfx_value_counts(&counts->bins));
     if (bins > 0) counts->in_bins = rfx_memory_calloc(mem, bins, sizeof *counts->in_bins);
@@ -90,27 +86,40 @@ static enum rfx_status make_channels(struct rfx_area_counts *counts, struct rfx_
     for (int64_t i = 0; i < all; i++)
         counts->channels[i] =
             (struct rfx_area_channel){.values = RFX_NO_CHANNEL_VALUES, .mean = NAN};
-    for (int64_t i = 0; i < counts->slots; i++) {
-        counts->owners[i] = -1;
-        counts->unused[counts->n_unused++] = (int32_t)i;
-    }
     return RFX_OK;
 }
 
-static enum rfx_status make_tables(struct rfx_area_counts *counts, enum rfx_label_source source,
-                                   size_t most, struct rfx_error *err) {
-    counts->n = rfx_areas_count(counts->list.areas);
-    counts->slots = rfx_areas_most_at_once(counts->list.areas);
-    size_t used =
-        counts->list.bytes + bytes_of(counts->n, counts->slots, counts->c, source, &counts->bins);
-    if (most > 0 && used > most) return too_small(used, most, err);
-    counts->items = rfx_memory_calloc(counts->mem, (size_t)counts->n, sizeof *counts->items);
-    if (counts->items == NULL)
-        return rfx_memory_fail(counts->mem, "counts of areas",
-                               (size_t)counts->n * sizeof *counts->items, err);
-    for (int64_t k = 0; k < counts->n; k++) counts->items[k].slot = -1;
-    return source == RFX_LABELS_GIVEN ? make_pairs(counts, used, most, err)
-                                      : make_channels(counts, err);
+/* Adds to a text what quantiles take. */
+static enum rfx_status fail_quantiles(enum rfx_status status, int64_t n, int64_t slots,
+                                      const struct rfx_output_format *format,
+                                      const struct rfx_tensor *map, struct rfx_error *err) {
+    const struct rfx_answer_quantiles *list = &format->answer.quantiles;
+    return rfx_fail_within(err, status,
+                           "%d quantiles of %" PRId64 " channels in %" PRId64
+                           " areas, up to %" PRId64 " of them on a row, take %zu bytes",
+                           list->n, map->c, n, slots,
+                           rfx_value_quantiles_area_bytes(list, map, n, slots));
+}
+
+static enum rfx_status make_tables(struct rfx_area_counts *counts,
+                                   const struct rfx_output_format *format,
+                                   const struct rfx_tensor *map, struct rfx_error *err) {
+    size_t most = format->answer.most_bytes, n = (size_t)rfx_areas_count(counts->list.areas);
+    int64_t slots = rfx_areas_most_at_once(counts->list.areas);
+    size_t used = counts->list.bytes + bytes_of((int64_t)n, slots, format, map) +
+                  rfx_value_quantiles_area_bytes(&format->answer.quantiles, map, (int64_t)n, slots);
+    if (most > 0 && used > most) {
+        enum rfx_status status = too_small(used, most, err);
+        if (format->answer.quantiles.n == 0) return status;
+        return fail_quantiles(status, (int64_t)n, slots, format, map, err);
+    }
+    counts->n = (int64_t)n;
+    counts->pixels = rfx_memory_calloc(counts->mem, n, sizeof *counts->pixels);
+    if (counts->pixels == NULL)
+        return rfx_memory_fail(counts->mem, "counts of areas", n * sizeof *counts->pixels, err);
+    return rfx_label_source_of(format, map) == RFX_LABELS_GIVEN
+               ? make_pairs(counts, used, most, err)
+               : make_channels(counts, err);
 }
 
 enum rfx_status rfx_area_counts_open(struct rfx_memory *mem, const struct rfx_output_format *format,
@@ -124,9 +133,7 @@ enum rfx_status rfx_area_counts_open(struct rfx_memory *mem, const struct rfx_ou
     counts->bins = format->answer.bins;
     enum rfx_status status =
         rfx_area_list_read(&counts->list, mem, &format->answer, text, map, err);
-    if (status == RFX_OK)
-        status =
-            make_tables(counts, rfx_label_source_of(format, map), format->answer.most_bytes, err);
+    if (status == RFX_OK) status = make_tables(counts, format, map, err);
     if (status != RFX_OK) {
         rfx_area_counts_free(counts);
         return status;
@@ -139,8 +146,18 @@ void rfx_area_counts_begin(struct rfx_area_counts *counts) {
     counts->spans = rfx_areas_row(counts->list.areas, &counts->n_spans);
     for (int64_t i = 0; i < counts->n_spans; i++) {
         const struct rfx_area_span *span = &counts->spans[i];
-        counts->items[span->area].pixels += span->x1 - span->x0;
+        counts->pixels[span->area] += span->x1 - span->x0;
     }
+}
+
+struct rfx_areas *rfx_area_counts_areas(const struct rfx_area_counts *counts) {
+    return counts->list.areas;
+}
+
+const struct rfx_area_span *rfx_area_counts_spans(const struct rfx_area_counts *counts,
+                                                  int64_t *n) {
+    *n = counts->n_spans;
+    return counts->spans;
 }
 
 /* Counts the labels of a span of a map of labels. */
@@ -207,40 +224,27 @@ static void *sums_of(const struct rfx_area_counts *counts, int64_t slot) {
     return counts->sums + (size_t)slot * rfx_exact_sum_bytes(counts->c);
 }
 
-/* Gives an area a slot for its sums. */
-static void take_slot(struct rfx_area_counts *counts, int32_t area) {
-    int32_t slot = counts->unused[--counts->n_unused];
-    counts->items[area].slot = slot;
-    counts->owners[slot] = area;
-    (void)rfx_exact_sum_reset(sums_of(counts, slot), counts->c);
-}
-
-/* Sets the means of an area and frees its slot. */
-static void finish_area(struct rfx_area_counts *counts, int32_t area) {
-    struct item *item = &counts->items[area];
+/* Sets the means of an area from the sums in a slot. */
+static void set_means(struct rfx_area_counts *counts, int32_t area, int64_t slot) {
     struct rfx_area_channel *channels = counts->channels + area * counts->c;
     for (int64_t k = 0; k < counts->c; k++) {
-        int64_t values = item->pixels - channels[k].values.nan;
+        int64_t values = counts->pixels[area] - channels[k].values.nan;
         if (values > 0)
-            channels[k].mean = rfx_exact_sum_total(sums_of(counts, item->slot), k) / (double)values;
+            channels[k].mean = rfx_exact_sum_total(sums_of(counts, slot), k) / (double)values;
     }
-    counts->owners[item->slot] = -1;
-    counts->unused[counts->n_unused++] = item->slot;
-    item->slot = -1;
 }
 
 void rfx_area_counts_sums(struct rfx_area_counts *counts, const float *values) {
+    int64_t slot = 0;
     for (int64_t i = 0; i < counts->n_spans; i++) {
         const struct rfx_area_span *span = &counts->spans[i];
-        const struct item *item = &counts->items[span->area];
-        if (item->slot < 0) take_slot(counts, span->area);
-        rfx_exact_sum_add(sums_of(counts, item->slot), values + span->x0 * counts->c,
-                          span->x1 - span->x0);
+        bool is_new;
+        void *sums = sums_of(counts, rfx_area_slots_take(counts->slots, span->area, &is_new));
+        if (is_new) (void)rfx_exact_sum_reset(sums, counts->c);
+        rfx_exact_sum_add(sums, values + span->x0 * counts->c, span->x1 - span->x0);
     }
-    for (int64_t slot = 0; slot < counts->slots; slot++) {
-        int32_t area = counts->owners[slot];
-        if (area >= 0 && rfx_areas_is_over(counts->list.areas, area)) finish_area(counts, area);
-    }
+    for (int32_t area; (area = rfx_area_slots_leave(counts->slots, &slot)) >= 0;)
+        set_means(counts, area, slot);
 }
 
 int64_t rfx_area_counts_number(const struct rfx_area_counts *counts) {
@@ -251,7 +255,7 @@ struct rfx_area_count rfx_area_counts_of(const struct rfx_area_counts *counts, i
     return (struct rfx_area_count){
         .number = counts->list.titles[k].number,
         .name = rfx_area_name(&counts->list, k),
-        .pixels = counts->items[k].pixels,
+        .pixels = counts->pixels[k],
         .channels = counts->channels != NULL ? counts->channels + k * counts->c : NULL,
         .bins = bins_of(counts, k, 0)};
 }
@@ -273,11 +277,10 @@ void rfx_area_counts_free(struct rfx_area_counts *counts) {
     if (counts == NULL) return;
     rfx_area_list_release(&counts->list);
     rfx_label_counts_free(counts->pairs);
-    rfx_memory_release(counts->mem, counts->items);
+    rfx_area_slots_free(counts->slots);
+    rfx_memory_release(counts->mem, counts->pixels);
     rfx_memory_release(counts->mem, counts->channels);
     rfx_memory_release(counts->mem, counts->in_bins);
-    rfx_memory_release(counts->mem, counts->owners);
-    rfx_memory_release(counts->mem, counts->unused);
     rfx_memory_release(counts->mem, counts->sums);
     rfx_memory_release(counts->mem, counts);
 }

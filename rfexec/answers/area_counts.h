@@ -44,7 +44,9 @@ struct rfx_area_count {
 
 struct rfx_area_counts;
 
-/* Memory of the counts of the file format->answer.within, or what the options allow. */
+/* Memory of the counts of the file format->answer.within, with quantiles, or what the options
+ * allow. If they set no limit, RFX_ANSWER_BYTES are counted for labels, or for tables of quantiles.
+ */
 size_t rfx_area_counts_bytes(const struct rfx_output_format *format, const struct rfx_tensor *map);
 
 /* Reads the areas. Statuses of rfx_area_list_read. */
@@ -57,6 +59,10 @@ RFX_NODISCARD enum rfx_status rfx_area_counts_open(struct rfx_memory *mem,
 
 /* Finds the areas' pixels in the next row. */
 void rfx_area_counts_begin(struct rfx_area_counts *counts);
+
+/* Returns the areas, and their pixels in the row that was begun last. */
+struct rfx_areas *rfx_area_counts_areas(const struct rfx_area_counts *counts);
+const struct rfx_area_span *rfx_area_counts_spans(const struct rfx_area_counts *counts, int64_t *n);
 
 /* Counts the labels that rfx_label_rows_find found. BUDGET_IMPOSSIBLE: there are too many different
  * ones in the areas. */

@@ -1,8 +1,8 @@
 /* A sweep over the rows: each area keeps the edges that cross the middle of the row; see areas.h.
  *
  * Edges of an area are sorted by their first row. Those from `passed` to `next` cross the row;
- * those before are over, and their places are used again. The areas themselves are kept in the same
- * way in `order`. */
+ * those before are over. The areas themselves are kept in the same way in `order`. No edge is lost,
+ * and each step of an edge can be undone, so the sweep can begin again without a copy. */
 #include "rfexec/answers/areas.h"
 
 #include <assert.h>
@@ -135,8 +135,10 @@ static enum rfx_status find_most_at_once(struct rfx_areas *areas, struct rfx_err
     return RFX_OK;
 }
 
-enum rfx_status rfx_areas_end(struct rfx_areas *areas, struct rfx_error *err) {
-    size_t spans = areas->n_edges / 2;
+/* Sorts the edges of each area, and the areas, for a sweep from row 0. */
+static void begin_sweep(struct rfx_areas *areas) {
+    areas->row = 0;
+    areas->passed = areas->next = areas->n_order = 0;
     for (size_t k = 0; k < areas->n; k++) {
         struct area *area = &areas->items[k];
         rfx_heap_sort(areas->edges + area->from, (int64_t)(area->to - area->from),
@@ -146,6 +148,11 @@ enum rfx_status rfx_areas_end(struct rfx_areas *areas, struct rfx_error *err) {
     }
     rfx_heap_sort(areas->order, (int64_t)areas->n_order, sizeof *areas->order, begins_earlier,
                   areas->items);
+}
+
+enum rfx_status rfx_areas_end(struct rfx_areas *areas, struct rfx_error *err) {
+    size_t spans = areas->n_edges / 2;
+    begin_sweep(areas);
     enum rfx_status status = find_most_at_once(areas, err);
     if (status != RFX_OK) return status;
     areas->spans = rfx_memory_alloc(areas->mem, spans * sizeof *areas->spans);
@@ -162,11 +169,16 @@ bool rfx_areas_is_over(const struct rfx_areas *areas, int64_t k) {
     return areas->items[k].end <= areas->row;
 }
 
-/* Drops the edges that are over, keeping the others in their order, and takes those that begin. */
+/* Moves the edges that are over before the others, which keep their order, and takes those that
+ * begin. */
 static void find_edges(struct rfx_areas *areas, struct area *area) {
     size_t place = area->next;
-    for (size_t i = area->next; i-- > area->passed;)
-        if (areas->edges[i].end > areas->row) areas->edges[--place] = areas->edges[i];
+    for (size_t i = area->next; i-- > area->passed;) {
+        if (areas->edges[i].end <= areas->row || --place == i) continue;
+        const struct edge over = areas->edges[place];
+        areas->edges[place] = areas->edges[i];
+        areas->edges[i] = over;
+    }
     area->passed = place;
     while (area->next < area->to && areas->edges[area->next].row == areas->row) area->next++;
 }
@@ -179,6 +191,21 @@ static void step_edge(struct edge *edge, int64_t w) {
     if (edge->rest < edge->dy) return;
     edge->rest -= edge->dy;
     edge->x++;
+}
+
+/* Puts an edge back to its first row after so many steps. */
+static void undo_steps(struct edge *edge, int64_t steps) {
+    const wide rest = edge->rest - (wide)steps * edge->step_rest;
+    edge->x += wide_floor_div(rest, edge->dy, &edge->rest) - steps * edge->step;
+}
+
+void rfx_areas_rewind(struct rfx_areas *areas) {
+    for (size_t i = 0; i < areas->n_edges; i++) {
+        struct edge *edge = &areas->edges[i];
+        const int64_t to = rfx_min_i64(areas->row, edge->end);
+        if (to > edge->row) undo_steps(edge, to - edge->row);
+    }
+    begin_sweep(areas);
 }
 
 /* Appends the spans of an area. Returns their new number. */

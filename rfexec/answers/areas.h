@@ -55,6 +55,9 @@ bool rfx_areas_is_over(const struct rfx_areas *areas, int64_t k);
  * right, none empty; *n is their number. Valid until the next call. */
 const struct rfx_area_span *rfx_areas_row(struct rfx_areas *areas, int64_t *n);
 
+/* Goes back to the first row, in time as all rows take. */
+void rfx_areas_rewind(struct rfx_areas *areas);
+
 /* NULL is fine. */
 void rfx_areas_free(struct rfx_areas *areas);
 #endif

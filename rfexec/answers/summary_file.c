@@ -46,9 +46,6 @@ enum rfx_status rfx_summary_file_check(const struct rfx_output_format *format,
         return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
                         "%s: %s for values, and the map has labels, which are counted one by one",
                         path, answer->bins.n > 0 ? "--bins is" : "--quantiles are");
-    if (answer->quantiles.n > 0 && answer->within != NULL)
-        return rfx_fail(err, RFX_STATUS_INVALID_ARGUMENT,
-                        "%s: quantiles are those of the whole map, not of areas within", path);
     return rfx_label_thresholds_check(&format->answer, map, path, err);
 }
 
@@ -103,10 +100,12 @@ enum rfx_status rfx_summary_file_open(struct rfx_memory *mem, const char *path,
     if (status == RFX_OK && file->rows.source != RFX_LABELS_NONE)
         status = rfx_label_counts_create(mem, RFX_LABEL_COUNTS, &file->labels, err);
     if (status == RFX_OK) status = make_channels(file, err);
-    if (status == RFX_OK && file->channels != NULL && file->list.n > 0)
-        status = rfx_value_quantiles_create(mem, path, &file->list, map, &file->quantiles, err);
     if (status == RFX_OK && format->answer.within != NULL)
         status = rfx_area_counts_open(mem, format, &file->text, map, &file->areas, err);
+    if (status == RFX_OK && file->channels != NULL && file->list.n > 0)
+        status = rfx_value_quantiles_create(
+            mem, path, &file->list, map,
+            file->areas != NULL ? rfx_area_counts_areas(file->areas) : NULL, &file->quantiles, err);
     if (status != RFX_OK) {
         rfx_summary_file_free(file);
         return status;
@@ -132,6 +131,13 @@ static void add_values(struct rfx_summary_file *file) {
     rfx_exact_sum_add(file->sums, file->rows.values, file->rows.w);
 }
 
+static enum rfx_status add_to_quantiles(struct rfx_summary_file *file, struct rfx_error *err) {
+    int64_t n = 0;
+    const struct rfx_area_span *spans =
+        file->areas != NULL ? rfx_area_counts_spans(file->areas, &n) : NULL;
+    return rfx_value_quantiles_row(file->quantiles, file->rows.values, spans, n, err);
+}
+
 enum rfx_status rfx_summary_file_row(struct rfx_summary_file *file, const void *samples,
                                      struct rfx_error *err) {
     struct rfx_label_rows *rows = &file->rows;
@@ -146,8 +152,7 @@ enum rfx_status rfx_summary_file_row(struct rfx_summary_file *file, const void *
     }
     if (file->channels == NULL) return status;
     if (areas != NULL) rfx_area_counts_values(areas, rows->values);
-    if (status == RFX_OK && file->quantiles != NULL)
-        status = rfx_value_quantiles_row(file->quantiles, rows->values, err);
+    if (status == RFX_OK && file->quantiles != NULL) status = add_to_quantiles(file, err);
     add_values(file);
     if (areas != NULL) rfx_area_counts_sums(areas, rows->values);
     return status;
@@ -155,6 +160,7 @@ enum rfx_status rfx_summary_file_row(struct rfx_summary_file *file, const void *
 
 /* A class of the map or of an area. */
 struct entry {
+    int64_t area; /* -1: the map */
     int64_t label;
     int64_t pixels; /* -1: there are no classes */
     int64_t all;    /* pixels of the map or of the area */
@@ -164,7 +170,7 @@ struct entry {
 };
 
 static struct entry entry_of(struct rfx_summary_file *file, int64_t label, int64_t pixels) {
-    struct entry entry = {.label = label, .pixels = pixels, .all = file->pixels};
+    struct entry entry = {.area = -1, .label = label, .pixels = pixels, .all = file->pixels};
     if (file->channels == NULL) return entry;
     entry.channel = &file->channels[label];
     entry.bins = bins_of(file, label);
@@ -191,6 +197,10 @@ static const char *name_of(const struct rfx_area_count *area, char name[AREA_NAM
     else
         (void)snprintf(name, AREA_NAME, "%" PRId64, area->number);
     return name;
+}
+
+static double quantile_of(const struct rfx_summary_file *file, const struct entry *entry, int k) {
+    return rfx_value_quantile(file->quantiles, entry->area, entry->label, k);
 }
 
 static void put_bins(struct rfx_summary_file *file, const int64_t *counts) {
@@ -224,7 +234,7 @@ static void put_object(struct rfx_summary_file *file, const struct entry *entry,
     if (entry->bins != NULL) put_bins(file, entry->bins);
     for (int k = 0; k < file->list.n; k++) {
         rfx_answer_put(text, k == 0 ? ",\"quantiles\":[" : ",");
-        rfx_answer_number(text, rfx_value_quantile(file->quantiles, entry->label, k));
+        rfx_answer_number(text, quantile_of(file, entry, k));
     }
     rfx_answer_put(text, file->list.n > 0 ? "]}" : "}");
 }
@@ -265,7 +275,7 @@ static void put_line(struct rfx_summary_file *file, const struct rfx_area_count 
         rfx_answer_put(text, ",%" PRId64, entry->bins[k]);
     for (int k = 0; k < file->list.n; k++) {
         rfx_answer_put(text, ",");
-        rfx_answer_number(text, rfx_value_quantile(file->quantiles, entry->label, k));
+        rfx_answer_number(text, quantile_of(file, entry, k));
     }
     rfx_answer_put(text, "\n");
 }
@@ -300,13 +310,14 @@ static void put_classes(struct rfx_summary_file *file) {
 /* Writes the same for area k. */
 static void put_area_classes(struct rfx_summary_file *file, int64_t k,
                              const struct rfx_area_count *area) {
-    struct entry entry = {.all = area->pixels};
+    struct entry entry = {.area = k, .all = area->pixels};
     if (area->channels == NULL)
         for (int64_t i = 0; rfx_area_counts_next(file->areas, k, &entry.label, &entry.pixels); i++)
             put_entry(file, area, &entry, i == 0);
     for (int64_t i = 0; area->channels != NULL && i < file->rows.channels; i++) {
         const struct rfx_area_channel *channel = &area->channels[i];
         entry = (struct entry){
+            .area = k,
             .label = i,
             .pixels = file->labels != NULL ? channel->pixels : -1,
             .all = area->pixels,

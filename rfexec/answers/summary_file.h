@@ -7,7 +7,8 @@
  * - unless the map has labels, the channel's smallest, largest and mean value over all pixels that
  *   are not NaN, and the number of NaN. The mean is the exact sum rounded to double, divided by the
  *   number of values. So no number depends on the order of the pixels;
- * - with bins, how many of the channel's values lie in each of them (value_bins.h).
+ * - with bins, how many of the channel's values lie in each of them (value_bins.h);
+ * - with quantiles, those of the channel's values (value_quantiles.h).
  * With areas, the same follows for the pixels of each area (area_counts.h), whose memory is added.
  * Without thresholds, pixels with NaN in any channel belong to no class. 32-bit integers of maps of
  * several channels are rounded to float32. Tests: test_summary_file.c, tests/oracle/answers.py. */

@@ -21,6 +21,7 @@
 
 #define RUN "run " RFX_DEFECTS " synthetic:600x800 "
 #define FOUND "--threshold 0.02,0.01,0.5 "
+#define QUANTILES "--within areas.geojson --quantiles 0,0.1,0.5 "
 enum { CHANNELS = 3, H = 75, W = 100 }; /* of the map */
 
 /* Makes a network whose labels are 4 times a gray image, as 64-bit integers. */
@@ -341,7 +342,16 @@ static void test_areas_and_bins_are_checked(void **state) {
     }
     expect_says(2, "run labels.onnx synthetic:131x170 --summary no.csv --quantiles 0.5", "labels");
     expect_says(2, RUN "-o map.npy --quantiles 0.5", "--summary");
-    expect_says(2, RUN "--summary no.csv --quantiles 0.5 --within names.geojson", "--within");
+    expect_says(4,
+                RUN
+                "--summary no.csv --quantiles 0.25,0.5 --within areas.geojson --memory 64MiB "
+                "--answer-memory 256000",
+                "2 quantiles of 3 channels in ");
+    expect_says(4,
+                RUN
+                "--summary no.csv --quantiles 0.25,0.5 --within areas.geojson --memory 64MiB "
+                "--answer-memory 256000",
+                "--answer-memory is 256000");
     static const char *const no_list[] = {"",    "x",       "0.5,",    "-0.1",
                                           "1.1", "0.5,0.5", "0.9,0.1", "nan"};
     for (size_t i = 0; i < sizeof no_list / sizeof no_list[0]; ++i) {
@@ -374,6 +384,37 @@ static void test_areas_go_with_every_file_of_a_summary(void **state) {
     assert_same_files("medians.csv", "merged.summary.csv");
     read_text("medians.csv", out_text);
     assert_non_null(strstr(out_text, ",nan,quantile_0,quantile_0.1,quantile_0.5\n"));
+}
+
+/* Quantiles in areas are the same for every number of parts and every plan, and those of the whole
+ * map are the same with and without areas. */
+static void test_quantiles_go_with_areas_and_parts(void **state) {
+    static const char *const plans[] = {"--bands 3 --threads 1", "--bands 8 --strips 3 --threads 3",
+                                        "--untiled --threads 2", "--tiles 3x2",
+                                        "--bands 1 --memory 20MiB"};
+    static const int parts[] = {1, 2, 3, 5};
+    char command[400];
+    (void)state;
+    expect(0, RUN QUANTILES "--summary inside.csv");
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; ++i) {
+        (void)unlink("one.csv");
+        (void)snprintf(command, sizeof command, RUN QUANTILES "--summary one.csv %s", plans[i]);
+        expect(0, command);
+        assert_same_files("inside.csv", "one.csv");
+    }
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; ++i) {
+        char merge[300] = "merge";
+        for (int k = parts[i]; k >= 1; --k) {
+            (void)snprintf(command, sizeof command, RUN "--part %d/%d -o inside%d_%d.npy", k,
+                           parts[i], parts[i], k);
+            expect(0, command);
+            (void)snprintf(merge + strlen(merge), sizeof merge - strlen(merge), " inside%d_%d.npy",
+                           parts[i], k);
+        }
+        (void)snprintf(command, sizeof command, "%s " QUANTILES "-o one.summary.csv", merge);
+        expect(0, command);
+        assert_same_files("inside.csv", "one.summary.csv");
+    }
 }
 
 static long long planned_source(const char *options) {
@@ -484,6 +525,7 @@ int main(void) {
         cmocka_unit_test(test_areas_of_regions_have_their_pixels),
         cmocka_unit_test(test_areas_and_bins_are_checked),
         cmocka_unit_test(test_areas_go_with_every_file_of_a_summary),
+        cmocka_unit_test(test_quantiles_go_with_areas_and_parts),
         cmocka_unit_test(test_plan_counts_the_points),
         cmocka_unit_test(test_maps_that_are_turned_over),
         cmocka_unit_test(test_what_cannot_be_is_refused),

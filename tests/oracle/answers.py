@@ -9,7 +9,7 @@ Runs in the working directory, on networks that pass their input through: as lab
 - The same regions simplified: simplified_cases.py holds them against the exact ones by shapely.
 - Points of random maps of floats with ties and NaN: scipy.ndimage.maximum_filter over the window, and over
   the pixels of the window before the middle.
-- Summaries: numpy.unique, numpy.nanmin, numpy.nanmax, math.fsum, numpy.histogram.
+- Summaries: numpy.unique, numpy.nanmin, numpy.nanmax, math.fsum, numpy.histogram, numpy.quantile.
 - Counts in areas: polygons with holes and MultiPolygons of random corners, whose pixels are those of
   rasterio.features.geometry_mask (GDAL) and of shapely.contains_xy for the pixels' middles, in coordinates of
   pixels and of GeoTIFFs; regions of a file that are read again.
@@ -246,8 +246,12 @@ def point_case(program, rng, what):
     document = read_geojson("values.json")
     check_values(values, limits, document["classes"], what)
     check_bins(values, document["bins"], document["classes"], what)
-    check(document["quantiles"] == asked, f"{what}: {document['quantiles']}, not {asked}")
-    for entry, one in zip(document["classes"], values):
+    check_quantiles(values, asked, document["quantiles"], document["classes"], what)
+
+
+def check_quantiles(values, asked, listed, classes, what):
+    check(listed == asked, f"{what}: {listed}, not {asked}")
+    for entry, one in zip(classes, values):
         real = one[~np.isnan(one)].astype(float)
         theirs = [number if np.isfinite(number) else None for number in np.quantile(real, asked)] if real.size else [None]
         check(entry["quantiles"] == theirs * (len(asked) // len(theirs)),
@@ -335,14 +339,17 @@ def value_area_case(program, rng, what):
     c, h, w = int(rng.integers(1, 4)), *(int(n) for n in rng.integers(4, 60, 2))
     values = float_map(rng, c, h, w)
     areas = [random_area(rng, h, w) for _ in range(8)]
+    asked = sorted({float(q) for q in rng.random(int(rng.integers(1, 5))).round(3)})
     save("values.npy", values)
     save_areas("areas.geojson", areas, range(8))
     rfexec(program, "run", f"through_{c}.onnx", "values.npy", "--summary", "areas.json", "--within", "areas.geojson",
-           "--threshold", "0.5", "--bins", "9,-2,2.3", *plan(rng, min(h, w)))
+           "--threshold", "0.5", "--bins", "9,-2,2.3", "--quantiles", ",".join(map(str, asked)), *plan(rng, min(h, w)))
     document = read_geojson("areas.json")
+    check_quantiles(values, asked, document["quantiles"], document["classes"], what)
     x, y = np.meshgrid(np.arange(w) + 0.5, np.arange(h) + 0.5)
     for k, (area, one) in enumerate(zip(areas, document["within"])):
         inside = shapely.contains_xy(area, x, y)
+        check_quantiles(values[:, inside], asked, document["quantiles"], one["classes"], f"{what}, area {k}")
         check_values(values[:, inside], [0.5] * c, one["classes"], f"{what}, area {k}")
         check_bins(values[:, inside], document["bins"], one["classes"], f"{what}, area {k}")
 

@@ -348,9 +348,10 @@ static const struct rfx_cli_option answers_rows[] = {
                    "bins from LOW to HIGH, below and above (not for maps of labels)",
                    .needs = "summary output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "quantiles", QUANTILES, quantiles, "Q[,Q...]",
-                   "add exact quantiles of each channel to the summary: 0.5 is the median; the "
-                   "values wait in a file without a name beside it (not for maps of labels)",
-                   .excludes = "within", .needs = "summary output as"),
+                   "add exact quantiles of each channel to the summary, with --within of each "
+                   "polygon too: 0.5 is the median; the values wait in a file without a name "
+                   "beside it (not for maps of labels)",
+                   .needs = "summary output as"),
     RFX_CLI_OPTION(rfx_cli_answer_options, "within", TEXT, within, "AREAS",
                    "write the summary once more for each polygon of this GeoJSON file, of the "
                    "pixels whose centres lie inside; its coordinates are those of --coordinates",

@@ -446,9 +446,10 @@ struct rfx_result_file {
     int64_t class_count; /* boxes: classes of the head, if further channels are behind them; 0: all
                             channels are classes, but 1 with "yolov8-pose", and with "yolov8-seg"
                             all but 32 */
-    const double *quantiles; /* summaries, without `within`: exact quantiles of each channel, rising
-                                numbers from 0 to 1, at most 16. The values wait in a file without a
-                                name beside `path`, 4 bytes for each; NULL: none */
+    const double *quantiles; /* summaries: exact quantiles of each channel, and with `within` of
+                                each polygon too: rising numbers from 0 to 1, at most 16. The values
+                                wait in a file without a name beside `path`, 4 bytes for each; NULL:
+                                none */
     int n_quantiles;
 };
 

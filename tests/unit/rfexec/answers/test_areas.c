@@ -38,21 +38,10 @@ static void add_shape(struct rfx_areas *areas, const struct shape *shape) {
     }
 }
 
-/* Counts for each pixel in how many areas it lies; marks[k] has the pixels of area k. */
-static void find_pixels(const struct shape *shapes, int n, uint8_t marks[AREAS][H][W],
-                        int64_t *most_at_once) {
-    struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_areas *areas = NULL;
-    size_t edges = 0;
+/* Counts for each pixel of the next rows in how many spans of each area it lies. */
+static void sweep(struct rfx_areas *areas, int n, int rows, uint8_t marks[AREAS][H][W]) {
     memset(marks, 0, sizeof(uint8_t[AREAS][H][W]));
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k < shapes[i].n; k++) edges += (size_t)shapes[i].rings[k].n;
-    assert_int_equal(rfx_areas_create(mem, H, W, (size_t)n, edges, &areas, NULL), RFX_OK);
-    for (int i = 0; i < n; i++) add_shape(areas, &shapes[i]);
-    assert_int_equal(rfx_areas_end(areas, NULL), RFX_OK);
-    assert_int_equal(rfx_areas_count(areas), n);
-    *most_at_once = rfx_areas_most_at_once(areas);
-    for (int y = 0; y < H; y++) {
+    for (int y = 0; y < rows; y++) {
         int64_t spans;
         const struct rfx_area_span *span = rfx_areas_row(areas, &spans);
         for (int64_t i = 0; i < spans; i++, span++) {
@@ -62,6 +51,29 @@ static void find_pixels(const struct shape *shapes, int n, uint8_t marks[AREAS][
             for (int x = span->x0; x < span->x1; x++) marks[span->area][y][x]++;
         }
     }
+}
+
+/* marks[k] has the pixels of area k, which are the same after two rewinds, the second one from row
+ * n of H. */
+static void find_pixels(const struct shape *shapes, int n, uint8_t marks[AREAS][H][W],
+                        int64_t *most_at_once) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_areas *areas = NULL;
+    static uint8_t first[AREAS][H][W];
+    size_t edges = 0;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < shapes[i].n; k++) edges += (size_t)shapes[i].rings[k].n;
+    assert_int_equal(rfx_areas_create(mem, H, W, (size_t)n, edges, &areas, NULL), RFX_OK);
+    for (int i = 0; i < n; i++) add_shape(areas, &shapes[i]);
+    assert_int_equal(rfx_areas_end(areas, NULL), RFX_OK);
+    assert_int_equal(rfx_areas_count(areas), n);
+    *most_at_once = rfx_areas_most_at_once(areas);
+    sweep(areas, n, H, first);
+    rfx_areas_rewind(areas);
+    sweep(areas, n, n % H, marks);
+    rfx_areas_rewind(areas);
+    sweep(areas, n, H, marks);
+    assert_memory_equal(first, marks, sizeof first);
     for (int i = 0; i < n; i++) assert_true(rfx_areas_is_over(areas, i));
     assert_true(rfx_memory_high_water_bytes(mem) <= rfx_areas_bytes((size_t)n, edges));
     rfx_areas_free(areas);

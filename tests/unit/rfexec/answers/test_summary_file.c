@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -275,6 +276,50 @@ static void values_are_counted_in_bins(void **state) {
     assert_non_null(strstr(err.text, "--bins"));
 }
 
+/* Area 2 has a value that is NaN beside two others, area 3 only NaN, area 4 no pixel. */
+static void areas_have_quantiles(void **state) {
+    (void)state;
+    static const float values[2][4] = {{NAN, 1, 2, 4}, {-0.0F, 8, NAN, -INFINITY}};
+    const struct rfx_tensor map = rfx_tensor_nhwc(1, 2, 4);
+    struct rfx_output_format format = {.kind = &rfx_output_csv};
+    format.answer.quantiles = (struct rfx_answer_quantiles){2, {0.25, 1}};
+    format.answer.within = AREAS;
+    store_areas(AREA("", 1, 0, 4, 1) "," AREA("", 0, 1, 3, 2) "," AREA("", 0, 0, 1, 1) "," AREA(
+        "", 4, 0, 5, 2));
+    expect_summary(&format, &map, RFX_ANSWER_CSV, values,
+                   "within,within_name,label,name,pixels,area,share,smallest,largest,mean,nan,"
+                   "quantile_0.25,quantile_1\n"
+                   "0,,0,,,,,null,8,null,2,0.25,8\n"
+                   "1,\"1\",0,,,,,1,4,2.3333333333333335,0,1.5,4\n"
+                   "2,\"2\",0,,,,,0,8,4,1,2,8\n"
+                   "3,\"3\",0,,,,,null,null,null,1,null,null\n"
+                   "4,\"4\",0,,,,,null,null,null,0,null,null\n");
+    store_areas(AREA("", 3, 0, 4, 2));
+    expect_summary(&format, &map, RFX_ANSWER_JSON, values,
+                   "{\"pixels\":8,\"area\":8,\"quantiles\":[0.25,1],\"classes\":[\n"
+                   "{\"label\":0,\"smallest\":null,\"largest\":8,\"mean\":null,\"nan\":2,"
+                   "\"quantiles\":[0.25,8]}\n],\"within\":[\n"
+                   "{\"number\":1,\"name\":\"1\",\"pixels\":2,\"area\":2,\"classes\":[\n"
+                   "{\"label\":0,\"smallest\":null,\"largest\":4,\"mean\":null,\"nan\":0,"
+                   "\"quantiles\":[null,4]}]}\n]}\n");
+    /* Two tables of 4 KiB for each area that is open at a row. */
+    struct rfx_error err = {{0}};
+    format.answer.most_bytes = 12000;
+    assert_int_equal(summarise(&format, &map, RFX_ANSWER_JSON, values, &err), RFX_OK);
+    store_areas(AREA("", 3, 0, 4, 1) "," AREA("", 3, 1, 4, 2));
+    assert_int_equal(summarise(&format, &map, RFX_ANSWER_JSON, values, &err), RFX_OK);
+    assert_int_equal(remove(PATH), 0);
+    store_areas(AREA("", 3, 0, 4, 2) "," AREA("", 3, 1, 4, 2));
+    assert_int_equal(summarise(&format, &map, RFX_ANSWER_JSON, values, &err),
+                     RFX_STATUS_BUDGET_IMPOSSIBLE);
+    assert_non_null(strstr(err.text,
+                           "2 quantiles of 1 channels in 2 areas, up to 2 of them on a "
+                           "row, take "));
+    assert_non_null(strstr(err.text, "--answer-memory is 12000"));
+    assert_int_equal(access(PATH, F_OK), -1);
+    assert_int_equal(remove(AREAS), 0);
+}
+
 static void memory_of_areas_is_limited(void **state) {
     (void)state;
     const struct rfx_tensor wide = rfx_tensor_nhwc(1, 1, 5000), deep = rfx_tensor_nhwc(9, 1, 1);
@@ -398,6 +443,8 @@ static void every_failing_allocation_is_reported(void **state) {
     format.answer.within = AREAS;
     format.answer.bins = (struct rfx_answer_bins){2, 0, 1};
     assert_true(test_fail_each_allocation(build_summary, &format) >= 22);
+    format.answer.quantiles = (struct rfx_answer_quantiles){1, {0.5}};
+    assert_true(test_fail_each_allocation(build_summary, &format) >= 33);
     format.answer.within = NULL;
     format.answer.quantiles = (struct rfx_answer_quantiles){1, {0.5}};
     assert_true(test_fail_each_allocation(build_summary, &format) >= 16);
@@ -412,6 +459,7 @@ int main(void) {
         test_in_folder(labels_are_counted_in_areas, FOLDER),
         test_in_folder(channels_are_counted_in_areas, FOLDER),
         test_in_folder(values_are_counted_in_bins, FOLDER),
+        test_in_folder(areas_have_quantiles, FOLDER),
         test_in_folder(memory_of_areas_is_limited, FOLDER),
         test_in_folder(what_cannot_be_counted_is_refused, FOLDER),
         test_in_folder(points_are_middles_of_pixels, FOLDER),

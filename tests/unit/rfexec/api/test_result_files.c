@@ -157,6 +157,55 @@ static int count_of(const char *path, const char *word) {
     return n;
 }
 
+/* Quantiles 0 and 1 of 3 x 2 pixels are their smallest and largest values. The centre of pixel k of
+ * the map is at (k + 1) / 2. */
+static void quantiles_are_found_within_areas(void **state) {
+    (void)state;
+    enum { MAP_W = 2 * W, MAP_PX = 4 * H * W, MAP_C = 3, LINES = 1 + 2 * MAP_C };
+    static const double ends[2] = {0, 1};
+    static const char area[] =
+        "{\"type\":\"Polygon\",\"coordinates\":[[[2.25,0.75],[3.75,0.75],[3.75,1.75],[2.25,1.75],[2.25,0.75]]]}";
+    struct rfx_network *net = network_open_sized("fsrcnn", H, W);
+    float *image = network_random_image(3, H, W);
+    struct network_outputs want = network_outputs_for(net);
+    struct rfx_run_options options = network_run_options(40 << 20, 2);
+    struct rfx_result_file file = result_file(0, PATH ".summary.csv");
+    struct rfx_why why;
+    static char text[1 << 16];
+    test_bytes_store(PATH ".geojson", area, strlen(area));
+    file.within = PATH ".geojson";
+    file.quantiles = ends;
+    file.n_quantiles = 2;
+    options.files = &file;
+    options.n_files = 1;
+    network_check(rfx_network_run_values(net, image, want.values, want.n, &options, &why), &why);
+    read_whole(file.path, text, sizeof text);
+    const char *line = text;
+    for (int i = 0; i < LINES; i++, line = strchr(line, '\n') + 1) {
+        int c = i - 1 - MAP_C;
+        if (c < 0) continue; /* the whole map */
+        const float *map = want.values[0] + c * MAP_PX;
+        float low = INFINITY, high = -INFINITY;
+        for (int y = 1; y < 3; y++)
+            for (int x = 4; x < 7; x++) {
+                low = fminf(low, map[y * MAP_W + x]);
+                high = fmaxf(high, map[y * MAP_W + x]);
+            }
+        const char *end = strchr(line, '\n');
+        for (int k = 0; k < 2; k++) {
+            do end--;
+            while (*end != ',');
+            assert_true(strtod(end + 1, NULL) == (double)(k == 0 ? high : low));
+        }
+    }
+    assert_int_equal(*line, '\0');
+    assert_int_equal(unlink(file.path), 0);
+    assert_int_equal(unlink(file.within), 0);
+    network_outputs_free(&want);
+    free(image);
+    rfx_network_free(net);
+}
+
 /* The twelve outputs of a YuNet are joined to one more, of which a file has the boxes. */
 static void heads_are_joined(void **state) {
     (void)state;
@@ -402,10 +451,7 @@ static void wrong_files_are_refused(void **state) {
     expect_refused(net, &quantiles, 1, "above 16");
     quantiles.n_quantiles = 1;
     quantiles.quantiles = &half;
-    quantiles.within = "areas.geojson";
-    expect_refused(net, &quantiles, 1, "not of areas within");
     quantiles.path = PATH ".points.csv";
-    quantiles.within = NULL;
     expect_refused(net, &quantiles, 1, "quantiles are for .summary");
     expect_refused(net, &simple, 1, "this kind of file has none");
     expect_refused(net, &simpler, 1, "0 to 0.7 pixels");
@@ -499,6 +545,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_have_the_values),
         cmocka_unit_test(answers_are_those_of_the_values),
+        cmocka_unit_test(quantiles_are_found_within_areas),
         cmocka_unit_test(heads_are_joined),
         cmocka_unit_test(boxes_have_masks),
         cmocka_unit_test(head_files_join_outputs),
