@@ -327,6 +327,7 @@ _FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "rfx_network_output_count": (c_int, [c_void_p]),
     "rfx_network_output_name": (c_char_p, [c_void_p, c_int]),
     "rfx_network_output_shape": (c_int, [c_void_p, c_int, _Dims]),
+    "rfx_network_output_elements": (c_int64, [c_void_p, c_int]),
     "rfx_network_output_type": (c_char_p, [c_void_p, c_int]),
     "rfx_network_output_map": (c_int, [c_void_p, c_int, POINTER(Area)]),
     "rfx_picture_size_with": (

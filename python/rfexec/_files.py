@@ -220,7 +220,7 @@ def returned(
     if names is None and out is None and written:
         names = [info.name for info in infos if info.name not in written]
     wanted = [names] if isinstance(names, str) else names
-    late = [info.name for info in infos if None in info.shape and (wanted is None or info.name in wanted)]
+    late = [info.name for info in infos if info.late and (wanted is None or info.name in wanted)]
     for name in late:
         if name in written:
             raise UsageError(f"output '{name}' goes to a file: its size depends on data, so it is not returned too")

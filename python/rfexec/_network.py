@@ -48,12 +48,14 @@ class TensorInfo:
             has no size yet, or on the data of a run (of detectors that suppress by themselves).
         dtype: the numpy name of its type, such as "float32" or "int64".
         map: (channels, rows, columns) of an output that is a feature map, whatever its shape; else None.
+        late: whether it is an output of nodes whose sizes depend on data, even if its shape is declared.
     """
 
     name: str
     shape: tuple[Any, ...]
     dtype: str = "float32"
     map: Optional[tuple[int, int, int]] = field(default=None, repr=False)
+    late: bool = field(default=False, repr=False)
 
     @property
     def nbytes(self) -> int:
@@ -88,7 +90,8 @@ def outputs_of(network: Any) -> tuple[TensorInfo, ...]:
         found = _c.library.rfx_network_output_map(network, k, ctypes.byref(area))
         planes = (area.channels, area.rows, area.columns) if found else None
         shape = tuple(None if size < 0 else size for size in dims[:rank])
-        infos.append(TensorInfo(name, shape, kind, planes))
+        late = _c.library.rfx_network_output_elements(network, k) < 0
+        infos.append(TensorInfo(name, shape, kind, planes, late))
     return tuple(infos)
 
 
@@ -209,6 +212,7 @@ class Network(Held):
                 if len(infos) > 1
                 else (*a.shape[:2], None, None) if len(a.shape) == 4 else a.shape,
                 a.dtype,
+                late=a.late,
             )
             for a, b in zip(infos[0], infos[-1])
         ]
@@ -560,7 +564,7 @@ class Network(Held):
                 raise UsageError("output and a head file: the file names the outputs")
             network = self._with_joined_heads(os.path.abspath(head))
             output = network.outputs[-1].name
-        elif any(None in info.shape for info in self.outputs):
+        elif any(info.late for info in self.outputs):
             network = self._with_joined_heads()
             lists = [info.name for info in network.outputs if len(info.shape) == 3 and info.shape[2] == 6]
             if output is None and lists:

@@ -50,7 +50,7 @@ class Outputs:
                 raise UsageError(f"no output '{name}'; there are {', '.join(map(repr, shapes))}")
         self.arrays: dict[str, np.ndarray] = {}
         self._wanted = wanted
-        late = {name for name, shape in shapes.items() if None in shape}  # they have no arrays
+        late = {info.name for info in known if info.late}  # they have no arrays
         for name in sorted(late.intersection(given)):
             raise UsageError(f"out for '{name}': its size depends on data, so it takes no array")
         if late and images > 1:

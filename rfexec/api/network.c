@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "layers/core/checked.h"
 #include "layers/core/float_env.h"
 #include "layers/graph/graph.h"
 #include "rf_analysis/part_graph.h"
@@ -250,11 +249,6 @@ int rfx_network_output_map(const struct rfx_network *network, int k, struct rfx_
 }
 
 int64_t rfx_network_output_elements(const struct rfx_network *network, int k) {
-    int64_t elems = 1;
-    const struct rfx_late_output *late = late_output_of(network, k);
-    for (int i = 0; late != NULL && i < late->rank; i++)
-        if (late->dims[i] < 0 || !rfx_checked_mul_i64(elems, late->dims[i], &elems)) return -1;
-    if (late != NULL) return late->rank >= 0 ? elems : -1;
     const struct rfx_tensor *t = output_of(network, k);
     if (t == NULL) return -1;
     bool map = t->layout == RFX_LAYOUT_NHWC;

@@ -33,7 +33,7 @@ static inline bool rfx_late_has_type(enum rfx_type type) {
 struct rfx_late_op;
 struct rfx_late_block;
 
-enum { RFX_LATE_INTS = 4 };
+enum { RFX_LATE_INTS = 5, RFX_LATE_REALS = 2 };
 
 struct rfx_late_node {
     const struct rfx_late_op *op; /* late_ops.h */
@@ -41,7 +41,8 @@ struct rfx_late_node {
     int n_in, n_out;
     int *in, *out;               /* values; -1: the operand is absent, or nobody reads the result */
     int64_t ints[RFX_LATE_INTS]; /* attributes, in the order of the operator's row */
-    int64_t *list;               /* the attribute that is a list; NULL: the node has none */
+    float reals[RFX_LATE_REALS];
+    int64_t *list; /* the attribute that is a list; NULL: the node has none */
     int n_list;
     struct rfx_late_block *branches[2]; /* of an If: run if the condition is true, if it is false */
 };

@@ -63,26 +63,59 @@ static int add_number(struct rfx_late *late, int64_t number) {
     return value;
 }
 
-/* Returns the value of boxes, scores and labels as 1 x N x 6; -1: no memory. */
-static int join(struct rfx_late *late, const int *part) {
-    int columns[PARTS], zero = add_number(late, 0), one = add_number(late, 1);
-    if (zero < 0 || one < 0) return -1;
+/* Returns the values of boxes, scores and labels, joined along a last axis `axis`; -1: no memory.
+ */
+static int join_columns(struct rfx_late *late, const int *part, int axis) {
+    int columns[PARTS], last = add_number(late, axis);
+    if (last < 0) return -1;
     for (int i = 0; i < PARTS; i++) {
-        columns[i] = late->outputs[part[i]].value;
+        columns[i] = part[i];
         if (i == LABELS) {
             columns[i] = add(late, "Cast", &columns[i], 1);
             if (columns[i] < 0) return -1;
             last_node(late)->ints[0] = rfx_type_onnx(RFX_TYPE_FLOAT32);
         }
-        const int along[2] = {columns[i], one};
+        const int along[2] = {columns[i], last};
         if (i != BOXES) columns[i] = add(late, "Unsqueeze", along, 2);
         if (columns[i] < 0) return -1;
     }
     int rows = add(late, "Concat", columns, PARTS);
-    if (rows < 0) return -1;
-    last_node(late)->ints[0] = 1;
-    const int first[2] = {rows, zero};
-    return add(late, "Unsqueeze", first, 2);
+    if (rows >= 0) last_node(late)->ints[0] = axis;
+    return rows;
+}
+
+/* Returns the value of outputs that are boxes, scores and labels as 1 x N x 6; -1: no memory. */
+static int join(struct rfx_late *late, const int *part) {
+    const int values[PARTS] = {late->outputs[part[BOXES]].value, late->outputs[part[SCORES]].value,
+                               late->outputs[part[LABELS]].value};
+    const int first[2] = {join_columns(late, values, 1), add_number(late, 0)};
+    return first[0] < 0 || first[1] < 0 ? -1 : add(late, "Unsqueeze", first, 2);
+}
+
+/* Returns the node with a number of boxes, boxes, scores and labels, all of them outputs of the
+ * model; NULL: there is none. */
+static const struct rfx_late_node *find_plugin(const struct rfx_late *late) {
+    for (size_t i = 0; i < late->block.n; i++) {
+        const struct rfx_late_node *node = &late->block.nodes[i];
+        int read = 0;
+        if (node->op->run != rfx_late_efficient_nms || node->n_out != 1 + PARTS) continue;
+        for (int k = 0; k < node->n_out; k++)
+            for (size_t o = 0; o < late->n_outputs && read == k; o++)
+                read += node->out[k] >= 0 && late->outputs[o].value == node->out[k];
+        if (read == node->n_out) return node;
+    }
+    return NULL;
+}
+
+/* Returns the boxes of such a node, without the zeros behind them, as 1 x N x 6; -1: no memory. */
+static int join_plugin(struct rfx_late *late, const struct rfx_late_node *node) {
+    const int part[PARTS] = {node->out[1], node->out[2], node->out[3]}, n = node->out[0];
+    const int one = add_number(late, 1), zero = add_number(late, 0);
+    if (one < 0 || zero < 0) return -1;
+    const int column[2] = {n, one};
+    const int rows = join_columns(late, part, 2), end = add(late, "Squeeze", column, 2);
+    const int cut[4] = {rows, zero, end, one};
+    return rows < 0 || end < 0 ? -1 : add(late, "Slice", cut, 4);
 }
 
 enum rfx_status rfx_late_join_boxes(struct rfx_late *late, struct rfx_error *err) {
@@ -90,11 +123,12 @@ enum rfx_status rfx_late_join_boxes(struct rfx_late *late, struct rfx_error *err
     for (size_t i = 0; i < late->n_outputs; i++)
         late->outputs[i].boxes = is_list(&late->outputs[i]);
     if (rfx_late_has_boxes(late)) return RFX_OK;
-    for (int i = 0; i < PARTS; i++) {
+    const struct rfx_late_node *plugin = find_plugin(late);
+    for (int i = 0; i < PARTS && plugin == NULL; i++) {
         part[i] = find_part(late, i);
         if (part[i] < 0) return RFX_OK;
     }
-    int value = join(late, part);
+    int value = plugin != NULL ? join_plugin(late, plugin) : join(late, part);
     struct rfx_late_output *output =
         value >= 0 ? rfx_late_add_output(late, "detections", value) : NULL;
     if (output == NULL) return rfx_memory_fail(late->mem, "late nodes", sizeof *late, err);

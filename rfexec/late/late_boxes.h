@@ -1,8 +1,9 @@
 /* Boxes among the outputs of a model that suppresses by itself.
  *
  * Known forms: torchvision's boxes (N x 4, float), scores (N, float) and labels (N, integers), by
- * declared types and shapes, or by these names where the shapes are not declared; and one output
- * 1 x N x 6 of floats: left, top, right, bottom, score and label. */
+ * declared types and shapes, or by these names where the shapes are not declared; the four results
+ * of EfficientNMS_TRT; and one output 1 x N x 6 of floats: left, top, right, bottom, score and
+ * label. */
 #ifndef RFX_RFEXEC_LATE_LATE_BOXES_H
 #define RFX_RFEXEC_LATE_LATE_BOXES_H
 

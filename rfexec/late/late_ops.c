@@ -5,6 +5,13 @@
 
 #include "layers/core/checked.h"
 
+/* Of Pad and ScatterND other modes are not supported. */
+static const struct rfx_late_attributes constant_mode = {"mode", "constant", {0}},
+                                        no_reduction = {"reduction", "none", {0}},
+                                        thresholds = {"plugin_version",
+                                                      "1",
+                                                      {"score_threshold", "iou_threshold"}};
+
 /* clang-format off */
 static const struct rfx_late_op ops[] = {
     {"Add", rfx_late_binary, RFX_LATE_ADD, 2, 2, 1, {{0}}, 0, 0, 0, 0},
@@ -14,6 +21,10 @@ static const struct rfx_late_op ops[] = {
     {"Concat", rfx_late_concat, 0, 1, 0, 1, {{"axis", 0}}, 0, 0, 0, 0},
     {"ConstantOfShape", rfx_late_constant_of_shape, 0, 1, 1, 1, {{0}}, 0, "value", 0, 0},
     {"Div", rfx_late_binary, RFX_LATE_DIV, 2, 2, 1, {{0}}, 0, 0, 0, 0},
+    {"EfficientNMS_TRT", rfx_late_efficient_nms, 0, 2, 3, 4,
+     {{"max_output_boxes", 0}, {"background_class", -1}, {"score_activation", 0},
+      {"box_coding", 0}, {"class_agnostic", 0}},
+     0, 0, &thresholds, rfx_late_efficient_nms_check},
     {"Equal", rfx_late_compare, RFX_LATE_EQUAL, 2, 2, 1, {{0}}, 0, 0, 0, 0},
     {"Exp", rfx_late_unary, RFX_LATE_EXP, 1, 1, 1, {{0}}, 0, 0, 0, 0},
     {"Expand", rfx_late_expand, 0, 2, 2, 1, {{0}}, 0, 0, 0, 0},
@@ -35,7 +46,7 @@ static const struct rfx_late_op ops[] = {
     {"NonZero", rfx_late_non_zero, 0, 1, 1, 1, {{0}}, 0, 0, 0, 0},
     {"Not", rfx_late_not, 0, 1, 1, 1, {{0}}, 0, 0, 0, 0},
     {"Or", rfx_late_logic, RFX_LATE_OR, 2, 2, 1, {{0}}, 0, 0, 0, 0},
-    {"Pad", rfx_late_pad, 0, 2, 3, 1, {{0}}, 0, 0, "mode", "constant"},
+    {"Pad", rfx_late_pad, 0, 2, 3, 1, {{0}}, 0, 0, &constant_mode, 0},
     {"ReduceMax", rfx_late_reduce, RFX_LATE_MAX, 1, 2, 1,
      {{"keepdims", 1}, {"noop_with_empty_axes", 0}}, "axes", 0, 0, 0},
     {"ReduceMin", rfx_late_reduce, RFX_LATE_MIN, 1, 2, 1,
@@ -43,7 +54,7 @@ static const struct rfx_late_op ops[] = {
     {"ReduceProd", rfx_late_reduce, RFX_LATE_PROD, 1, 2, 1,
      {{"keepdims", 1}, {"noop_with_empty_axes", 0}}, "axes", 0, 0, 0},
     {"Reshape", rfx_late_reshape_op, 0, 2, 2, 1, {{"allowzero", 0}}, 0, 0, 0, 0},
-    {"ScatterND", rfx_late_scatter_nd, 0, 3, 3, 1, {{0}}, 0, 0, "reduction", "none"},
+    {"ScatterND", rfx_late_scatter_nd, 0, 3, 3, 1, {{0}}, 0, 0, &no_reduction, 0},
     {"Shape", rfx_late_shape, 0, 1, 1, 1, {{"start", 0}, {"end", INT64_MAX}}, 0, 0, 0, 0},
     {"Slice", rfx_late_slice, 0, 3, 5, 1, {{0}}, 0, 0, 0, 0},
     {"Split", rfx_late_split, 0, 1, 2, 0, {{"axis", 0}, {"num_outputs", 0}}, "split", 0, 0, 0},

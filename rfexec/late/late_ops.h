@@ -23,21 +23,32 @@ struct rfx_late_call {
 
 typedef void rfx_late_fn(struct rfx_late_call *call);
 
+/* Writes why a node's attributes are refused; leaves `why` empty if they are not. */
+enum { RFX_LATE_WHY = 120 };
+typedef void rfx_late_check(const struct rfx_late_node *node, char why[RFX_LATE_WHY]);
+
 struct rfx_late_attribute {
     const char *name; /* NULL: there are no more */
     int64_t otherwise;
 };
 
+/* Attributes of other kinds than integers and lists. */
+struct rfx_late_attributes {
+    const char *text, *only;           /* a text, and its only value; NULL: none */
+    const char *reals[RFX_LATE_REALS]; /* floats that must be there; NULL: there are no more */
+};
+
 struct rfx_late_op {
-    const char *name;                /* of ONNX's own operator */
+    const char *name;                /* of ONNX's own operator, or of a plugin (onnx_ops.c) */
     rfx_late_fn *run;                /* NULL: the interpreter runs it itself (If) */
     int kind;                        /* of an operator whose code serves several */
     int least_in, most_in, most_out; /* operands that must be there, and most; 0: any number */
     struct rfx_late_attribute ints[RFX_LATE_INTS]; /* attributes that are one integer */
-    const char *list;        /* attribute that is a list of integers; NULL: none */
-    const char *tensor;      /* attribute that is a constant of one element, and becomes the last
-                                operand; NULL: none */
-    const char *text, *only; /* attribute that is a text, and its only value; NULL: none */
+    const char *list;   /* attribute that is a list of integers; NULL: none */
+    const char *tensor; /* attribute that is a constant of one element, and becomes the last
+                           operand; NULL: none */
+    const struct rfx_late_attributes *more; /* NULL: there are none */
+    rfx_late_check *check;                  /* of attributes, when a model is loaded; or NULL */
 };
 
 /* Returns the operator of this name, or NULL. */
@@ -117,7 +128,8 @@ rfx_late_fn rfx_late_identity, rfx_late_shape, rfx_late_reshape_op, rfx_late_fla
     rfx_late_gather_nd, rfx_late_scatter_nd;
 rfx_late_fn rfx_late_binary, rfx_late_compare, rfx_late_logic, rfx_late_not, rfx_late_unary,
     rfx_late_clip, rfx_late_cast, rfx_late_where, rfx_late_reduce;
-rfx_late_fn rfx_late_non_zero, rfx_late_top_k, rfx_late_non_max_suppression;
+rfx_late_fn rfx_late_non_zero, rfx_late_top_k, rfx_late_non_max_suppression, rfx_late_efficient_nms;
+rfx_late_check rfx_late_efficient_nms_check;
 
 /* Kinds of operators that share code. */
 enum rfx_late_kind {

@@ -1,4 +1,6 @@
 /* Late operators that choose elements by their values: NonZero, TopK and NonMaxSuppression. */
+#include "rfexec/late/late_select.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -37,13 +39,7 @@ void rfx_late_non_zero(struct rfx_late_call *call) {
 
 /* --- sorting --- */
 
-/* An element of a vector: a number whose order is that of the elements, and its place. */
-struct ranked {
-    int64_t key, place;
-};
-
-/* Returns a number whose order is that of floats, with NaN above all numbers. */
-static int64_t key_of_float(float value) {
+int64_t rfx_late_key_of_float(float value) {
     int32_t bits;
     if (isnan(value)) return INT64_MAX;
     value += 0.0F; /* -0 is 0 */
@@ -51,14 +47,13 @@ static int64_t key_of_float(float value) {
     return bits >= 0 ? bits : -(int64_t)(bits & INT32_MAX);
 }
 
-/* By falling key, equal ones by rising place. */
 static bool comes_before(const void *context, const void *a, const void *b) {
-    const struct ranked *x = a, *y = b;
+    const struct rfx_late_ranked *x = a, *y = b;
     (void)context;
     return x->key != y->key ? x->key > y->key : x->place < y->place;
 }
 
-static void sort(struct ranked *list, int64_t n) {
+void rfx_late_sort(struct rfx_late_ranked *list, int64_t n) {
     rfx_heap_sort(list, n, sizeof *list, comes_before, NULL);
 }
 
@@ -67,7 +62,7 @@ static void sort(struct ranked *list, int64_t n) {
 static int64_t key_of(const struct rfx_late_tensor *x, int64_t i) {
     if (x->type == RFX_TYPE_INT64) return ((const int64_t *)x->data)[i];
     if (x->type == RFX_TYPE_INT32) return ((const int32_t *)x->data)[i];
-    return key_of_float(((const float *)x->data)[i]);
+    return rfx_late_key_of_float(((const float *)x->data)[i]);
 }
 
 /* Returns the only element of operand k, an integer; `otherwise` if the operand is absent. */
@@ -100,15 +95,16 @@ void rfx_late_top_k(struct rfx_late_call *call) {
     bool values_read = rfx_late_gives(call, 0), places_read = rfx_late_gives(call, 1);
     unsigned char *values = values_read ? rfx_late_make(call, 0, x->type, &shape) : NULL;
     int64_t *places = places_read ? rfx_late_make(call, 1, RFX_TYPE_INT64, &shape) : NULL;
-    struct ranked *list = rfx_late_alloc(call, dim, sizeof *list);
+    struct rfx_late_ranked *list = rfx_late_alloc(call, dim, sizeof *list);
     for (int64_t v = 0; call->status == RFX_OK && k > 0 && v < outer * inner; v++) {
         const int64_t first = v / inner * dim * inner + v % inner;
         const int64_t to = v / inner * k * inner + v % inner;
         for (int64_t i = 0; i < dim; i++) {
             int64_t key = key_of(x, first + i * inner);
-            list[i] = (struct ranked){ints[1] != 0 ? key : ~key, i}; /* ~ turns the order around */
+            list[i] = (struct rfx_late_ranked){ints[1] != 0 ? key : ~key,
+                                               i}; /* ~ turns the order around */
         }
-        sort(list, dim);
+        rfx_late_sort(list, dim);
         for (int64_t i = 0; i < k; i++) {
             size_t from = (size_t)(first + list[i].place * inner) * bytes;
             if (values != NULL)
@@ -141,23 +137,23 @@ static void limits_of(const float *box, bool centred, int axis, float *low, floa
     *high = a >= b ? a : b;
 }
 
-static bool overlap(const float *a, const float *b, bool centred, float threshold) {
+float rfx_late_overlap(const float *a, const float *b, bool centred) {
     float low[2][2], high[2][2], shared[2];
     for (int axis = 0; axis < 2; axis++) {
         limits_of(a, centred, axis, &low[0][axis], &high[0][axis]);
         limits_of(b, centred, axis, &low[1][axis], &high[1][axis]);
         float from = low[0][axis] < low[1][axis] ? low[1][axis] : low[0][axis];
         float to = high[1][axis] < high[0][axis] ? high[1][axis] : high[0][axis];
-        if (to <= from) return false;
+        if (to <= from) return 0.0F;
         shared[axis] = to - from;
     }
     const float common = shared[0] * shared[1];
-    if (common <= 0.0F) return false;
+    if (common <= 0.0F) return 0.0F;
     const float area_a = (high[0][0] - low[0][0]) * (high[0][1] - low[0][1]);
     const float area_b = (high[1][0] - low[1][0]) * (high[1][1] - low[1][1]);
     const float both = area_a + area_b - common;
-    if (area_a <= 0.0F || area_b <= 0.0F || both <= 0.0F) return false;
-    return common / both > threshold;
+    if (area_a <= 0.0F || area_b <= 0.0F || both <= 0.0F) return 0.0F;
+    return common / both;
 }
 
 struct suppression {
@@ -165,8 +161,8 @@ struct suppression {
     int64_t most;
     float threshold, least;
     bool has_least, centred;
-    struct ranked *list;     /* boxes of a class by their scores */
-    int64_t *found, n, room; /* selected boxes: batch, class and box of each */
+    struct rfx_late_ranked *list; /* boxes of a class by their scores */
+    int64_t *found, n, room;      /* selected boxes: batch, class and box of each */
 };
 
 /* As one_integer, of a float. */
@@ -223,7 +219,8 @@ static bool reserve(struct rfx_late_call *call, struct suppression *s) {
 static bool is_dropped(const struct suppression *s, const float *boxes, int64_t begun,
                        int64_t box) {
     for (int64_t i = begun; i < s->n; i++)
-        if (overlap(boxes + 4 * box, boxes + 4 * s->found[3 * i + 2], s->centred, s->threshold))
+        if (rfx_late_overlap(boxes + 4 * box, boxes + 4 * s->found[3 * i + 2], s->centred) >
+            s->threshold)
             return true;
     return false;
 }
@@ -237,10 +234,10 @@ static void suppress_class(struct rfx_late_call *call, struct suppression *s, in
     int64_t n = 0;
     for (int64_t i = 0; i < n_boxes; i++)
         if (!s->has_least || scores[i] > s->least) {
-            int64_t key = isnan(scores[i]) ? INT64_MIN : key_of_float(scores[i]);
-            s->list[n++] = (struct ranked){key, i};
+            int64_t key = isnan(scores[i]) ? INT64_MIN : rfx_late_key_of_float(scores[i]);
+            s->list[n++] = (struct rfx_late_ranked){key, i};
         }
-    sort(s->list, n);
+    rfx_late_sort(s->list, n);
     for (int64_t i = 0; i < n && s->n - begun < s->most && call->status == RFX_OK; i++) {
         if (i % 64 == 0) rfx_late_check_stop(call);
         if (is_dropped(s, boxes, begun, s->list[i].place) || !reserve(call, s)) continue;

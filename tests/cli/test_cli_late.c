@@ -270,6 +270,115 @@ static void test_merging_that_cannot_be_is_refused(void **state) {
     assert_int_equal(access("no.json", F_OK), -1);
 }
 
+/* --- EfficientNMS_TRT --- */
+
+/* As overlap, of boxes where they are; the threshold itself is too much. */
+static bool covers(const struct found *a, const struct found *b) {
+    float side[2], area_a = 1, area_b = 1;
+    if (a->label != b->label) return false;
+    for (int axis = 0; axis < 2; axis++) {
+        float low_a = smaller(a->corner[axis], a->corner[2 + axis]);
+        float low_b = smaller(b->corner[axis], b->corner[2 + axis]);
+        float high_a = larger(a->corner[axis], a->corner[2 + axis]);
+        float high_b = larger(b->corner[axis], b->corner[2 + axis]);
+        side[axis] = smaller(high_a, high_b) - larger(low_a, low_b);
+        area_a *= high_a - low_a;
+        area_b *= high_b - low_b;
+        if (side[axis] <= 0) return false;
+    }
+    float both = side[0] * side[1];
+    return both / (area_a + area_b - both) >= 0.5F;
+}
+
+/* Takes the best candidate that no taken one covers, until there is none. */
+static int take_best(const struct found *list, int n, struct found *taken) {
+    static bool done[CELLS * LATE_MAKER_CLASSES];
+    int kept = 0;
+    memset(done, 0, sizeof done);
+    while (kept < LATE_MAKER_MOST) {
+        int best = -1;
+        for (int i = 0; i < n; i++)
+            if (!done[i] && (best < 0 || list[i].score > list[best].score)) best = i;
+        if (best < 0) break;
+        taken[kept++] = list[best];
+        for (int i = 0; i < n; i++)
+            if (i == best || covers(&list[i], &list[best])) done[i] = true;
+    }
+    return kept;
+}
+
+static void save_plugin(const char *path, float threshold) {
+    static struct maker graph, model;
+    late_maker_plugin_graph(&graph, H, W, threshold, "TRT");
+    maker_model(&graph, 17, &model);
+    maker_save(&model, path);
+}
+
+static void test_boxes_of_the_plugin_are_those_of_a_plain_suppression(void **state) {
+    static const float thresholds[] = {0, 0.6F, 0.65F, 1};
+    static const int counts[][2] = {{20, 20}, {20, 20}, {2, 19}, {0, 0}}; /* least, most */
+    static struct found list[CELLS * LATE_MAKER_CLASSES], taken[LATE_MAKER_MOST];
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        save_plugin("plugin.onnx", thresholds[i]);
+        expect(0,
+               "run plugin.onnx synthetic:32x48 --score -1 --boxes one.json --dump "
+               "boxes=b.npy --dump scores=s.npy -o one.npy");
+        read_floats("b.npy", &boxes[0][0], sizeof boxes / sizeof(float));
+        read_floats("s.npy", &scores[0][0], sizeof scores / sizeof(float));
+        int n = take_best(list, list_candidates(thresholds[i], list), taken);
+        if (n < counts[i][0] || n > counts[i][1]) fail_msg("%d boxes", n);
+        assert_boxes("one.json", taken, n);
+        static float written[LATE_MAKER_MOST][4];
+        read_floats("one.det_boxes.npy", &written[0][0], sizeof written / sizeof(float));
+        for (int k = 0; k < LATE_MAKER_MOST; k++) { /* zeros behind the boxes */
+            static const float zeros[4];
+            assert_memory_equal(written[k], k < n ? taken[k].corner : zeros, sizeof zeros);
+        }
+    }
+}
+
+static void test_files_of_the_plugin_are_the_same(void **state) {
+    static const char *const plans[] = {"--bands 8 --threads 1", "--untiled --threads 3",
+                                        "--tiles 2x3 --threads 2", "--memory 32MiB"};
+    char names[200], command[400];
+    (void)state;
+    save_plugin("plugin.onnx", 0.55F);
+    expect(0, "run plugin.onnx synthetic:32x48 --score 0 --boxes plugin.json -o plugin.npy");
+    for (size_t i = 0; i < 4; i++) {
+        (void)snprintf(command, sizeof command,
+                       "run plugin.onnx synthetic:32x48 --score 0 --boxes one.json -o one.npy %s",
+                       plans[i]);
+        expect(0, command);
+        assert_same_files("plugin.json", "one.json");
+        assert_same_files("plugin.num_dets.npy", "one.num_dets.npy");
+        assert_same_files("plugin.det_boxes.npy", "one.det_boxes.npy");
+        assert_same_files("plugin.det_classes.npy", "one.det_classes.npy");
+    }
+    for (int n = 1; n <= 3; n++) {
+        make_parts("plugin", n, names);
+        assert_int_equal(system("rm -f merged.*"), 0);
+        (void)snprintf(command, sizeof command, "merge%s -o merged.json --score 0", names);
+        expect(0, command);
+        assert_same_files("plugin.json", "merged.json");
+        (void)snprintf(command, sizeof command, "merge%s -o merged.npy", names);
+        expect(0, command);
+        assert_same_files("plugin.det_scores.npy", "merged.det_scores.npy");
+    }
+    expect(0, "run plugin.onnx synthetic:32x48 --boxes plugin.geojson");
+    expect(0, "run plugin.onnx synthetic:32x48 --boxes plugin.csv");
+    expect(0, "run plugin.onnx synthetic:32x48 --boxes plugin.coco.json");
+    expect(0, "check plugin.onnx");
+    assert_non_null(strstr(out_text, "operators  all"));
+    expect_says(4, "run plugin.onnx synthetic:32x48 --boxes no.json --answer-memory 500",
+                "(EfficientNMS_TRT)");
+    expect_says(3, "bench plugin.onnx synthetic:32x48", "EfficientNMS_TRT");
+    save_plugin("wild.onnx", -1.0F);
+    expect_says(3, "run wild.onnx synthetic:32x48 --boxes no.json",
+                "score_threshold is -1: 0 to 1 is needed");
+    assert_int_equal(access("no.json", F_OK), -1);
+}
+
 static void test_plan_and_check_know_late_nodes(void **state) {
     (void)state;
     expect(0, "plan some.onnx --boxes x.json --memory 32MiB");
@@ -333,6 +442,8 @@ int main(void) {
         cmocka_unit_test(test_parts_give_the_same_files),
         cmocka_unit_test(test_parts_know_the_place_in_the_picture),
         cmocka_unit_test(test_merging_that_cannot_be_is_refused),
+        cmocka_unit_test(test_boxes_of_the_plugin_are_those_of_a_plain_suppression),
+        cmocka_unit_test(test_files_of_the_plugin_are_the_same),
         cmocka_unit_test(test_plan_and_check_know_late_nodes),
         cmocka_unit_test(test_memory_is_limited),
         cmocka_unit_test(test_what_cannot_be_is_refused),

@@ -357,6 +357,10 @@ static void make_late(void) {
     late_maker_graph(&graph, 12, 16, 0.5f);
 }
 
+static void make_plugin(void) {
+    late_maker_plugin_graph(&graph, 12, 16, 0.5f, "TRT");
+}
+
 static const struct {
     const char *name;
     void (*make)(void);
@@ -366,13 +370,13 @@ static const struct {
     {"reduced", make_reduced},     {"normed", make_normed},   {"no_nodes", make_no_nodes},
     {"computed", make_computed},   {"inlined", make_inlined}, {"empty", make_empty},
     {"quantised", make_quantised}, {"bytes", make_bytes},     {"dynamic", make_dynamic},
-    {"late", make_late},
+    {"late", make_late},           {"plugin", make_plugin},
 };
 
 const char *const fuzz_model_names[] = {"classes",  "skips",    "excite",  "shapes",    "places",
                                         "dense",    "reduced",  "normed",  "quantised", "bytes",
                                         "no_nodes", "computed", "inlined", "empty",     "dynamic",
-                                        "late",     NULL};
+                                        "late",     "plugin",   NULL};
 
 const struct maker *fuzz_model(const char *name) {
     fuzz_values(weights, (int64_t)(sizeof weights / sizeof weights[0]));

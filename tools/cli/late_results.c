@@ -49,8 +49,8 @@ static const char *misfit(const struct rfx_graph *graph,
     if (rfx_cli_options_mark(&options->input))
         return "--nodata cannot mark them: --nodata-mark none";
     if (answer->boxes != NULL && answer->boxes_of == NULL && !rfx_late_has_boxes(graph->late))
-        return "--boxes needs boxes (N x 4), scores (N) and labels (N, integers), or one output of "
-               "1 x N x 6";
+        return "--boxes needs boxes (N x 4), scores (N) and labels (N, integers), the results of "
+               "EfficientNMS_TRT, or one output of 1 x N x 6";
     return NULL;
 }
 

@@ -177,10 +177,10 @@ struct rfx_open_options {
     /* Not 0: the model may end in nodes whose sizes depend on data, such as NonMaxSuppression, and
      * what follows them (docs/answers.md). They run after the plan. Outputs then have dimensions
      * that are not known before a run. They have no arrays: they go to rfx_run_options.write or to
-     * files, .npy or those of boxes. With join_heads, a detector's boxes, scores and labels are
-     * joined to one more output, the last, of 1 x N x 6, which files of boxes take; they also take
-     * the only output of this form. Memory besides the plan is counted in
-     * rfx_forecast.picture_bytes: the tensors that these nodes take, and
+     * files, .npy or those of boxes. With join_heads, a detector's boxes, scores and labels, or the
+     * results of EfficientNMS_TRT, are joined to one more output, the last, of 1 x N x 6, which
+     * files of boxes take; they also take the only output of this form. Memory besides the plan is
+     * counted in rfx_forecast.picture_bytes: the tensors that these nodes take, and
      * rfx_result_file.answer_bytes, the most that they may use; with a budget and 0: 8 MiB and
      * twice the size of these tensors. 0: such models are REFUSED. */
     int late_nodes;
@@ -247,8 +247,8 @@ RFX_API const char *rfx_network_output_type(const struct rfx_network *network, i
 struct rfx_area;
 RFX_API int rfx_network_output_map(const struct rfx_network *network, int k, struct rfx_area *area);
 
-/* Returns the number of elements of output k, or -1 if there is no output k or its size depends on
- * the data of a run. */
+/* Returns the number of elements of output k, or -1 if there is no output k or it has no array:
+ * with late_nodes its size depends on the data of a run, even where the model declares one. */
 RFX_API int64_t rfx_network_output_elements(const struct rfx_network *network, int k);
 
 /* ---- analysis ---------------------------------------------------------------------------- */

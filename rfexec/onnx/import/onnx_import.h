@@ -128,6 +128,7 @@ enum rfx_onnx_way {
     RFX_ONNX_SUMS,     /* all rows, one after the other: sums, extremes */
     RFX_ONNX_WHOLE,    /* whole tensors */
     RFX_ONNX_CONSTANT, /* nothing: the operator is evaluated when the model is loaded */
+    RFX_ONNX_LATE,     /* whole tensors, behind the plan (onnx_late.c) */
 };
 
 /* One ONNX operator: `convert` creates graph nodes, `fold` evaluates the operator exactly on small
@@ -192,10 +193,12 @@ void rfx_onnx_inline_branch(struct rfx_onnx_import *ctx);
 const struct rfx_onnx_op *rfx_onnx_op_find(const char *name);
 
 /* Returns whether the table's operator of this name belongs to this domain. The table has operators
- * of ONNX's own domain and of "com.microsoft". */
+ * of ONNX's own domain and of "com.microsoft", and a plugin of TensorRT, whose domain exporters
+ * leave empty too. */
 bool rfx_onnx_op_is_of(const char *name, const char *domain);
 
-/* Returns whether the shape of the operator's result depends on the values of its operands. */
+/* Returns whether the operator is of late nodes only: the shape of its result or, of
+ * EfficientNMS_TRT, the part of it that counts depends on the values of its operands. */
 bool rfx_onnx_op_is_sized_by_values(const char *name);
 
 /* Late nodes (onnx_late.c). _late_begin allows them. _is_late returns whether the current node is

@@ -136,12 +136,30 @@ static void bind_results(struct rfx_onnx_import *ctx, struct rfx_late_node *node
     }
 }
 
+static void read_more(struct rfx_onnx_import *ctx, struct rfx_late_node *node) {
+    const struct rfx_late_attributes *more = node->op->more;
+    (void)rfx_onnx_attr_choice(ctx, more->text, more->only, &more->only, 1);
+    for (int i = 0; i < RFX_LATE_REALS && more->reals[i] != NULL && !rfx_onnx_failed(ctx); i++) {
+        const struct rfx_onnx_attr *real = rfx_onnx_attr_find(ctx, more->reals[i]);
+        if (real != NULL && real->kind == RFX_ONNX_ATTR_FLOAT)
+            node->reals[i] = real->f;
+        else
+            (void)rfx_onnx_refuse(ctx, RFX_STATUS_MALFORMED, "attribute %s %s", more->reals[i],
+                                  real == NULL ? "is missing" : "is no float");
+    }
+}
+
 /* Sets the attributes of a node from those of the current ONNX node. */
 static void read_attributes(struct rfx_onnx_import *ctx, struct rfx_late_node *node) {
     const struct rfx_late_op *op = node->op;
+    char why[RFX_LATE_WHY] = "";
     for (int i = 0; i < RFX_LATE_INTS && op->ints[i].name != NULL; i++)
         node->ints[i] = rfx_onnx_attr_int(ctx, op->ints[i].name, op->ints[i].otherwise);
-    if (op->text != NULL) (void)rfx_onnx_attr_choice(ctx, op->text, op->only, &op->only, 1);
+    if (op->more != NULL) read_more(ctx, node);
+    if (op->check != NULL && !rfx_onnx_failed(ctx)) {
+        op->check(node, why);
+        if (why[0] != '\0') (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED, "%s", why);
+    }
     const struct rfx_onnx_attr *list =
         op->list != NULL && !rfx_onnx_failed(ctx) ? rfx_onnx_attr_find(ctx, op->list) : NULL;
     if (list == NULL) return;
@@ -236,7 +254,7 @@ void rfx_onnx_convert_late(struct rfx_onnx_import *ctx) {
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                               "its size depends on data, and the model is fixed to a batch of %lld",
                               (long long)ctx->batch);
-    if (op == NULL || !rfx_onnx_is_own_domain(ctx->node->domain)) {
+    if (op == NULL || !rfx_onnx_op_is_of(op->name, ctx->node->domain)) {
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                               "it lies behind a node whose size depends on data, and this operator "
                               "is not supported there");

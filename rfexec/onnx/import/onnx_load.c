@@ -7,6 +7,7 @@
 
 #include "layers/graph/graph.h"
 #include "layers/graph/op.h"
+#include "rfexec/late/late_ops.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/onnx/import/onnx_repeat.h"
 #include "rfexec/run/model.h"
@@ -281,7 +282,7 @@ static void refuse_unknown(struct rfx_onnx_import *ctx) {
     if (all[0] == '\0') (void)snprintf(all, sizeof all, "%.24s", ctx->node->op); /* in a function */
     const struct rfx_onnx_node *node = ctx->node;
     if (rfx_onnx_op_is_sized_by_values(node->op) && node->n_in > 0) {
-        bool boxes = strcmp(node->op, "NonMaxSuppression") == 0 && node->n_in > 1;
+        bool boxes = rfx_late_op_find(node->op) != NULL && node->n_in > 1;
         (void)rfx_onnx_refuse(ctx, RFX_STATUS_UNSUPPORTED,
                               "the size of its result depends on the data, which only run, plan, "
                               "verify and check of one image support: cut the file before it, "
@@ -357,7 +358,7 @@ static void convert_operator(struct rfx_onnx_import *ctx, bool constant) {
     if (rfx_onnx_failed(ctx) || rfx_onnx_int8_spec(ctx)) return;
     const struct rfx_onnx_op *op = rfx_onnx_op_find(ctx->node->op);
     if (op == NULL || !rfx_onnx_op_is_of(ctx->node->op, ctx->node->domain) ||
-        (!constant && rfx_onnx_op_is_sized_by_values(op->name))) {
+        (rfx_onnx_op_is_sized_by_values(op->name) && (!constant || op->fold == NULL))) {
         refuse_unknown(ctx);
     } else if (constant && (op->fold != NULL || op->convert != NULL)) {
         if (!rfx_onnx_fold_repeat(ctx, op, convert_constant) && !rfx_onnx_failed(ctx))

@@ -55,6 +55,8 @@ static const struct rfx_onnx_op op_rows[] = {
     {"Div", rfx_onnx_div, rfx_onnx_fold_binary, RFX_ONNX_ROWS, ""},
     {"Dropout", rfx_onnx_dropout, rfx_onnx_dropout, RFX_ONNX_ROWS, "inference: does nothing"},
     {"DynamicQuantizeLinear", rfx_onnx_dynamic_quantise, NULL, RFX_ONNX_SUMS, ""},
+    {"EfficientNMS_TRT", NULL, NULL, RFX_ONNX_LATE,
+     "of TensorRT; all boxes take part, equal scores in their order"},
     {"Einsum", rfx_onnx_einsum, NULL, RFX_ONNX_ROWS,
      "one or two operands; as MatMul, Mul and ReduceSum; no diagonals"},
     BINARY("Equal"),
@@ -209,20 +211,24 @@ bool rfx_onnx_op_is_of(const char *name, const char *domain) {
                                         "QLinearConcat",    "QLinearGlobalAveragePool",
                                         "QLinearLeakyRelu", "QLinearMul",
                                         "QLinearSigmoid",   "QLinearSoftmax"};
+    bool plugin = strcmp(name, "EfficientNMS_TRT") == 0;
+    if (plugin && (strcmp(domain, "TRT") == 0 || strcmp(domain, "TensorRT") == 0)) return true;
     return rfx_onnx_index_of(name, names, 10) >= 0 ? strcmp(domain, "com.microsoft") == 0
                                                    : rfx_onnx_is_own_domain(domain);
 }
 
 bool rfx_onnx_op_is_sized_by_values(const char *name) {
-    static const char *const names[] = {"Compress", "NonMaxSuppression", "NonZero", "Unique"};
-    return rfx_onnx_index_of(name, names, 4) >= 0;
+    static const char *const names[] = {"Compress", "EfficientNMS_TRT", "NonMaxSuppression",
+                                        "NonZero", "Unique"};
+    return rfx_onnx_index_of(name, names, 5) >= 0;
 }
 
 static void write_row(FILE *out, const char *name, const struct rfx_onnx_op *op) {
     static const char *const ways[] = {[RFX_ONNX_ROWS] = "by rows",
                                        [RFX_ONNX_SUMS] = "taken in by rows",
                                        [RFX_ONNX_WHOLE] = "whole",
-                                       [RFX_ONNX_CONSTANT] = ""};
+                                       [RFX_ONNX_CONSTANT] = "",
+                                       [RFX_ONNX_LATE] = "late"};
     fprintf(out, "| %s | %s | %s | %s |\n", name, ways[op->way], op->fold != NULL ? "yes" : "",
             op->note);
 }

@@ -5,7 +5,14 @@
 
 enum { CHANNELS = 4 + LATE_MAKER_CLASSES, WEIGHTS = CHANNELS * 3 * 4 * 4, MOST_CELLS = 256 };
 
-enum { ATTR_NAME = 1, ATTR_GRAPH = 6, ATTR_TYPE = 20, TYPE_GRAPH = 5, NODE_ATTRIBUTE = 5 };
+enum {
+    ATTR_NAME = 1,
+    ATTR_GRAPH = 6,
+    ATTR_TYPE = 20,
+    TYPE_GRAPH = 5,
+    NODE_ATTRIBUTE = 5,
+    NODE_DOMAIN = 7
+};
 
 static struct maker node, branch, attribute, model;
 
@@ -143,6 +150,31 @@ void late_maker_graph(struct maker *graph, int64_t h, int64_t w, float threshold
     maker_value(graph, MAKER_OUTPUT, "boxes", open, 2);
     maker_value(graph, MAKER_OUTPUT, "scores", open, 1);
     maker_typed_value(graph, MAKER_OUTPUT, "labels", 7, open, 1);
+}
+
+void late_maker_plugin_graph(struct maker *graph, int64_t h, int64_t w, float threshold,
+                             const char *domain) {
+    static const int64_t one[] = {1, 1}, most[] = {1, LATE_MAKER_MOST, 4};
+    const int64_t image[] = {3, h, w};
+    graph->size = 0;
+    maker_value(graph, MAKER_INPUT, "image", image, 3);
+    add_constants(graph, h, w, threshold);
+    add_front(graph);
+    maker_add(graph, "Unsqueeze", "all_boxes n0", "boxes");
+    maker_add(graph, "Unsqueeze", "all_scores n0", "scores");
+    maker_node(&node, "EfficientNMS_TRT", "boxes scores",
+               "num_dets det_boxes det_scores det_classes");
+    maker_text(&node, NODE_DOMAIN, domain);
+    maker_attr_float(&node, "score_threshold", threshold);
+    maker_attr_float(&node, "iou_threshold", 0.5F);
+    maker_attr_int(&node, "max_output_boxes", LATE_MAKER_MOST);
+    maker_attr_int(&node, "background_class", -1);
+    maker_attr_text(&node, "plugin_version", "1");
+    maker_message(graph, MAKER_NODE, &node);
+    maker_typed_value(graph, MAKER_OUTPUT, "num_dets", 6, one, 2);
+    maker_value(graph, MAKER_OUTPUT, "det_boxes", most, 3);
+    maker_value(graph, MAKER_OUTPUT, "det_scores", most, 2);
+    maker_typed_value(graph, MAKER_OUTPUT, "det_classes", 6, most, 2);
 }
 
 void late_maker_save(const char *path, int64_t h, int64_t w, float threshold) {

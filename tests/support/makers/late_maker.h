@@ -19,4 +19,12 @@ void late_maker_graph(struct maker *graph, int64_t h, int64_t w, float threshold
 
 /* Writes it as a model. */
 void late_maker_save(const char *path, int64_t h, int64_t w, float threshold);
+
+enum { LATE_MAKER_MOST = 20 };
+
+/* As late_maker_graph, with TensorRT's EfficientNMS_TRT (an overlap of 0.5, LATE_MAKER_MOST boxes)
+ * of this domain in place of torchvision's end. Outputs: num_dets (1 x 1, int32), det_boxes (1 x
+ * 20 x 4), det_scores and det_classes (1 x 20; int32). */
+void late_maker_plugin_graph(struct maker *graph, int64_t h, int64_t w, float threshold,
+                             const char *domain);
 #endif

@@ -135,6 +135,42 @@ static void test_outputs_are_described(void **state) {
     assert_int_equal(unlink(MODEL), 0);
 }
 
+/* EfficientNMS_TRT: even outputs whose sizes the model declares have no arrays. Boxes in a file are
+ * the same for every plan. */
+static void test_results_of_a_plugin_go_to_files(void **state) {
+    static struct maker graph, model;
+    struct rfx_open_options open = open_options();
+    struct rfx_network *net = NULL;
+    struct rfx_why why;
+    int64_t dims[RFX_MAX_DIMS];
+    float *image = network_random_image(3, H, W), *outputs[5] = {image};
+    struct rfx_result_file file = result_file(4, PATH ".json");
+    struct rfx_run_options options = network_run_options(0, 1);
+    (void)state;
+    late_maker_plugin_graph(&graph, H, W, 0.5F, "TRT");
+    maker_model(&graph, 17, &model);
+    maker_save(&model, MODEL);
+    open.join_heads = 1;
+    network_check(rfx_network_open(MODEL, &open, &net, &why), &why);
+    assert_int_equal(rfx_network_output_count(net), 5);
+    assert_int_equal(rfx_network_output_shape(net, 1, dims), 3);
+    assert_int_equal(dims[1], LATE_MAKER_MOST);
+    for (int k = 0; k < 5; k++) assert_int_equal(rfx_network_output_elements(net, k), -1);
+    assert_int_equal(rfx_network_run_values(net, image, outputs, 5, &options, &why),
+                     RFX_CODE_USAGE);
+    options.files = &file;
+    options.n_files = 1;
+    network_check(rfx_network_run_values(net, image, NULL, 0, &options, &why), &why);
+    file.path = PATH "2.json";
+    options.memory_bytes = 32 << 20;
+    options.threads = 2;
+    network_check(rfx_network_run_values(net, image, NULL, 0, &options, &why), &why);
+    assert_int_equal(system("cmp " PATH ".json " PATH "2.json && grep -q score " PATH ".json"), 0);
+    rfx_network_free(net);
+    free(image);
+    assert_int_equal(unlink(MODEL) + unlink(PATH ".json") + unlink(PATH "2.json"), 0);
+}
+
 static int not_an_output(void *user, const struct rfx_step_report *step) {
     int *steps = user;
     assert_int_equal(step->output, -1); /* what the plan computes are no outputs */
@@ -420,6 +456,7 @@ static void test_every_refused_block(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_outputs_are_described),
+        cmocka_unit_test(test_results_of_a_plugin_go_to_files),
         cmocka_unit_test(test_outputs_are_the_same_for_every_plan),
         cmocka_unit_test(test_models_have_late_nodes),
         cmocka_unit_test(test_nothing_found_is_told),

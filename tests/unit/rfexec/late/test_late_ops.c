@@ -238,6 +238,70 @@ static const struct example examples[] = {
      "operand 2 has 2 elements: one is needed"},
     {"NonMaxSuppression", "", "f[1,1,4] 0 0 1 1|f[1,1,1] 1|l[1] 9|l[1] 0", NULL,
      "operand 3 is not one float32"},
+/* Three boxes of two classes. The second is half of the first, the third is alone. */
+#define THREE "f[1,3,4] 0 0 2 2 0 0 2 1 4 4 6 6|f[1,3,2] 0.9 0.1 0.8 0.75 0.2 0.6"
+    /* an overlap of the threshold is too much, a score of the threshold is enough */
+    {"EfficientNMS_TRT", "score_threshold=0.2 iou_threshold=0.5 max_output_boxes=5", THREE,
+     "i[1,1] 4|f[1,5,4] 0 0 2 2 0 0 2 1 4 4 6 6 4 4 6 6 0 0 0 0|f[1,5] 0.9 0.75 0.6 0.2 0|i[1,5] "
+     "0 1 1 0 0",
+     NULL},
+    {"EfficientNMS_TRT", "score_threshold=0.2 iou_threshold=0.51 max_output_boxes=2", THREE,
+     "i[1,1] 2|f[1,2,4] 0 0 2 2 0 0 2 1|f[1,2] 0.9 0.8|i[1,2] 0 0", NULL},
+    {"EfficientNMS_TRT",
+     "score_threshold=0.2 iou_threshold=0.5 max_output_boxes=3 class_agnostic=1", THREE,
+     "i[1,1] 2|f[1,3,4] 0 0 2 2 4 4 6 6 0 0 0 0|f[1,3] 0.9 0.6 0|i[1,3] 0 1 0", NULL},
+    {"EfficientNMS_TRT",
+     "score_threshold=0.2 iou_threshold=0.5 max_output_boxes=2 background_class=1", THREE,
+     "i[1,1] 2|-|f[1,2] 0.9 0.2|-", NULL},
+    {"EfficientNMS_TRT", "score_threshold=0.95 iou_threshold=0.5 max_output_boxes=1", THREE,
+     "i[1,1] 0|f[1,1,4] 0 0 0 0|f[1,1] 0|i[1,1] 0", NULL},
+    /* equal scores: the first box is first, of one box the first class */
+    {"EfficientNMS_TRT", "score_threshold=0 iou_threshold=1 max_output_boxes=3",
+     "f[1,2,4] 0 0 1 1 2 2 3 3|f[1,2,2] 0.5 0.5 0.5 0.5",
+     "i[1,1] 3|f[1,3,4] 0 0 1 1 0 0 1 1 2 2 3 3|f[1,3] 0.5 0.5 0.5|i[1,3] 0 1 0", NULL},
+    /* sigmoids: of 0, 0.5 */
+    {"EfficientNMS_TRT",
+     "score_threshold=0.5 iou_threshold=0.5 max_output_boxes=3 score_activation=1",
+     "f[1,4,4] 0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7|f[1,4,1] -0.1 0 inf nan",
+     "i[1,1] 2|f[1,3,4] 4 4 5 5 2 2 3 3 0 0 0 0|f[1,3] 1 0.5 0|i[1,3] 0 0 0", NULL},
+    /* centre and size: the second is the first moved by a half of its width */
+    {"EfficientNMS_TRT", "score_threshold=0.1 iou_threshold=0.3 max_output_boxes=2 box_coding=1",
+     "f[1,2,4] 1 1 2 2 2 1 2 2|f[1,2,1] 0.5 0.9", "i[1,1] 1|f[1,2,4] 1 0 3 2 0 0 0 0|-|-", NULL},
+    {"EfficientNMS_TRT", "score_threshold=0.1 iou_threshold=0.4 max_output_boxes=2 box_coding=1",
+     "f[1,2,4] 1 1 2 2 2 1 2 2|f[1,2,1] 0.5 0.9", "i[1,1] 2|f[1,2,4] 1 0 3 2 0 0 2 2|-|-", NULL},
+    /* anchors: corners are put in order and added; centres are scaled and moved */
+    {"EfficientNMS_TRT", "score_threshold=0 iou_threshold=1 max_output_boxes=1",
+     "f[1,1,4] 1 1 -1 -1|f[1,1,1] 1|f[1,1,4] 4 2 2 4", "-|f[1,1,4] 1 1 5 5|f[1,1] 1|-", NULL},
+    {"EfficientNMS_TRT", "score_threshold=0 iou_threshold=1 max_output_boxes=2 box_coding=1",
+     "f[1,2,4] 0 0 0 0 0.5 0.25 0 0.693147181|f[1,2,1] 0.1 1|f[1,2,4] 1 1 2 2 10 20 4 8",
+     "-|f[1,2,4] 10 14 14 30 0 0 2 2|-|-", NULL},
+    /* a box for each class, in tensors of four axes */
+    {"EfficientNMS_TRT", "score_threshold=0 iou_threshold=1 max_output_boxes=4",
+     "f[1,2,2,4] 0 0 1 1 2 2 3 3 4 4 5 5 6 6 7 7|f[1,2,2,1] 0.1 0.2 0.3 0.4",
+     "-|f[1,4,4] 6 6 7 7 4 4 5 5 2 2 3 3 0 0 1 1|-|i[1,4] 1 0 1 0", NULL},
+    {"EfficientNMS_TRT", "score_threshold=0 iou_threshold=1 max_output_boxes=2",
+     "f[1,1,1,4] 0 0 1 1|f[1,1,2] 0.1 0.2", "-|f[1,2,4] 0 0 1 1 0 0 1 1|-|i[1,2] 1 0", NULL},
+    /* corners in any order overlap, and stay as they are; NaN drops nothing */
+    {"EfficientNMS_TRT", "score_threshold=0 iou_threshold=0.9 max_output_boxes=3",
+     "f[1,3,4] 2 2 0 0 0 0 2 2 nan 0 2 2|f[1,3,1] 0.9 0.8 0.7",
+     "i[1,1] 2|f[1,3,4] 2 2 0 0 nan 0 2 2 0 0 0 0|-|-", NULL},
+    {"EfficientNMS_TRT", "score_threshold=0 iou_threshold=1 max_output_boxes=1",
+     "f[1,0,4]|f[1,0,2]", "i[1,1] 0|f[1,1,4] 0 0 0 0|f[1,1] 0|i[1,1] 0", NULL},
+    {"EfficientNMS_TRT", "score_threshold=0 iou_threshold=1 max_output_boxes=1",
+     "f[1,1,4] 0 0 1 1|f[1,1,0]", "i[1,1] 0|-|-|-", NULL},
+#define REFUSED "score_threshold=0 iou_threshold=1 max_output_boxes=1"
+    {"EfficientNMS_TRT", REFUSED, "f[1,2,4] 0 0 1 1 0 0 1 1|f[1,3,1] 1 1 1", NULL,
+     "boxes 1x2x4, scores 1x3x1 and anchors none; (1, boxes, 4) or"},
+    {"EfficientNMS_TRT", REFUSED, "f[1,1,4] 0 0 1 1|f[1,1,1] 1|f[1,2,4] 0 0 1 1 0 0 1 1", NULL,
+     "and anchors 1x2x4"},
+    {"EfficientNMS_TRT", REFUSED, "f[1,1,3,4] 0 0 1 1 0 0 1 1 0 0 1 1|f[1,1,2] 1 1", NULL,
+     "boxes 1x1x3x4, scores 1x1x2"},
+    {"EfficientNMS_TRT", REFUSED, "f[2,1,4] 0 0 1 1 0 0 1 1|f[2,1,1] 1 1", NULL, "boxes 2x1x4"},
+    {"EfficientNMS_TRT", REFUSED, "f[1,1,5] 0 0 1 1 0|f[1,1,1] 1", NULL, "boxes 1x1x5"},
+    {"EfficientNMS_TRT", REFUSED, "f[1,4] 0 0 1 1|f[1,1] 1", NULL, "boxes 1x4, scores 1x1"},
+    {"EfficientNMS_TRT", REFUSED, "f[] 0|f[] 0", NULL, "of float32 are needed"},
+    {"EfficientNMS_TRT", REFUSED, "f[1,1,4] 0 0 1 1|l[1,1,1] 1", NULL, "of float32 are needed"},
+    {"EfficientNMS_TRT", REFUSED, "f[1,1,4] 0 0 1 1|-", NULL, "operand 1 is missing"},
 };
 enum { N_EXAMPLES = sizeof examples / sizeof examples[0], MOST_ELEMS = 32 };
 
@@ -338,6 +402,12 @@ static void set_attribute(struct rfx_late *late, struct rfx_late_node *node, con
             node->ints[i] = strtoll(text + length + 1, NULL, 10);
             return;
         }
+    for (int i = 0; node->op->more != NULL && i < RFX_LATE_REALS; i++) {
+        const char *name = node->op->more->reals[i];
+        if (name == NULL || strlen(name) != length || memcmp(name, text, length) != 0) continue;
+        node->reals[i] = strtof(text + length + 1, NULL);
+        return;
+    }
     if (node->op->list == NULL || memcmp(node->op->list, text, length) != 0)
         fail_msg("%s has no attribute %s", node->op->name, text);
     node->list = rfx_memory_calloc(late->mem, RFX_MAX_RANK, sizeof *node->list);
@@ -407,6 +477,50 @@ static void every_example(void **state) {
     for (int i = 0; i < N_EXAMPLES; i++) run_example(&examples[i]);
 }
 
+/* Attributes that are refused when a model is loaded. */
+static void attributes_are_checked(void **state) {
+    static const struct {
+        const char *attrs, *why;
+    } cases[] = {
+        {"score_threshold=0 iou_threshold=1 max_output_boxes=1000000", ""},
+        {"score_threshold=1 iou_threshold=0.001 max_output_boxes=1 background_class=-7", ""},
+        {"score_threshold=-0.1 iou_threshold=1 max_output_boxes=1",
+         "score_threshold is -0.1: 0 to 1 is needed"},
+        {"score_threshold=nan iou_threshold=1 max_output_boxes=1", "score_threshold is nan"},
+        {"score_threshold=1e30 iou_threshold=1 max_output_boxes=1", "score_threshold is 1e+30"},
+        {"score_threshold=0 iou_threshold=0 max_output_boxes=1",
+         "iou_threshold is 0: above 0 to 1 is needed"},
+        {"score_threshold=0 iou_threshold=nan max_output_boxes=1", "iou_threshold is nan"},
+        {"score_threshold=0 iou_threshold=1.5 max_output_boxes=1", "iou_threshold is 1.5"},
+        {"score_threshold=0 iou_threshold=1 max_output_boxes=0",
+         "max_output_boxes is 0: 1 to 1000000 are possible"},
+        {"score_threshold=0 iou_threshold=1 max_output_boxes=-5", "max_output_boxes is -5"},
+        {"score_threshold=0 iou_threshold=1 max_output_boxes=1000001",
+         "max_output_boxes is 1000001"},
+        {"score_threshold=0 iou_threshold=1 max_output_boxes=1 score_activation=2",
+         "score_activation is 2: 0 or 1 is needed"},
+        {"score_threshold=0 iou_threshold=1 max_output_boxes=1 box_coding=-1", "box_coding is -1"},
+        {"score_threshold=0 iou_threshold=1 max_output_boxes=1 class_agnostic=9",
+         "class_agnostic is 9"},
+    };
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_late *late = rfx_late_create(mem);
+    const struct rfx_late_op *op = rfx_late_op_find("EfficientNMS_TRT");
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct rfx_late_node *node = rfx_late_add_node(late, &late->block, op, "node", 2, 4);
+        char why[RFX_LATE_WHY] = "";
+        assert_non_null(node);
+        set_attributes(late, node, cases[i].attrs);
+        op->check(node, why);
+        if (strncmp(why, cases[i].why, strlen(cases[i].why)) != 0 ||
+            (why[0] == '\0') != (cases[i].why[0] == '\0'))
+            fail_msg("%s: '%s'", cases[i].attrs, why);
+    }
+    rfx_late_free(late);
+    rfx_memory_free(mem);
+}
+
 static void every_operator_has_an_example(void **state) {
     (void)state;
     for (int i = 0; rfx_late_op_at(i) != NULL; i++) {
@@ -422,6 +536,7 @@ static void every_operator_has_an_example(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_example),
+        cmocka_unit_test(attributes_are_checked),
         cmocka_unit_test(every_operator_has_an_example),
     };
     return cmocka_run_group_tests_name("late_ops", tests, NULL, NULL);

@@ -298,6 +298,93 @@ static void three_outputs_become_boxes(void **state) {
     rfx_late_run_free(run);
 }
 
+/* Adds an EfficientNMS_TRT of three boxes, of which one overlaps another, for at most `most`. */
+static const struct rfx_late_node *add_plugin(int64_t most) {
+    static const float corners[12] = {0, 0, 2, 2, 0, 0, 2, 1.5F, 4, 4, 6, 6};
+    static const float scores[6] = {0.1F, 0.75F, 0.1F, 0.5F, 0.25F, 0.1F};
+    const struct rfx_shape boxes = {3, {1, 3, 4}}, classes = {3, {1, 3, 2}};
+    void *data;
+    struct rfx_late_node *node =
+        rfx_late_add_node(late, &late->block, rfx_late_op_find("EfficientNMS_TRT"), "plugin", 2, 4);
+    assert_non_null(node);
+    node->in[0] = rfx_late_add_constant(late, RFX_TYPE_FLOAT32, &boxes, &data);
+    memcpy(data, corners, sizeof corners);
+    node->in[1] = rfx_late_add_constant(late, RFX_TYPE_FLOAT32, &classes, &data);
+    memcpy(data, scores, sizeof scores);
+    for (int k = 0; k < 4; k++) node->out[k] = rfx_late_add_value(late, -1);
+    node->ints[0] = most;
+    node->ints[1] = -1;
+    node->reals[0] = 0.2F;
+    node->reals[1] = 0.5F;
+    return node;
+}
+
+/* The results without the zeros behind them, whatever the outputs' names and their order. */
+static void results_of_a_plugin_become_boxes(void **state) {
+    (void)state;
+    static const float wanted[12] = {0, 0, 2, 2, 0.75F, 1, 4, 4, 6, 6, 0.25F, 0};
+    struct rfx_late_run *run = NULL;
+    struct rfx_error err = {""};
+    const struct rfx_late_node *node = add_plugin(5);
+    declare("c", node->out[3], RFX_TYPE_INT32, 2, 5);
+    declare("s", node->out[2], RFX_TYPE_FLOAT32, 2, 5);
+    declare("b", node->out[1], RFX_TYPE_FLOAT32, 3, 4);
+    declare("n", node->out[0], RFX_TYPE_INT32, 2, 1);
+    assert_int_equal(rfx_late_join_boxes(late, &err), RFX_OK);
+    assert_true(rfx_late_has_boxes(late));
+    assert_int_equal(run_with(0, &run, &err), RFX_OK);
+    const struct rfx_late_tensor *found = rfx_late_run_output(run, 4);
+    const struct rfx_shape shape = {3, {1, 2, 6}};
+    assert_true(rfx_shape_equal(&found->shape, &shape));
+    assert_memory_equal(found->data, wanted, sizeof wanted);
+    rfx_late_run_free(run);
+}
+
+/* A result that the model changes before it gives it out. */
+static void other_results_of_a_plugin_are_no_boxes(void **state) {
+    (void)state;
+    static const float twice = 2;
+    struct rfx_error err = {""};
+    const struct rfx_late_node *node = add_plugin(5);
+    const int boxes = node->out[1];
+    declare("c", node->out[3], RFX_TYPE_INT32, 2, 5);
+    declare("s", node->out[2], RFX_TYPE_FLOAT32, 2, 5);
+    declare("n", node->out[0], RFX_TYPE_INT32, 2, 1);
+    declare("n2", node->out[0], RFX_TYPE_INT32, 2, 1);
+    declare("b", add(&late->block, "Mul", boxes, constant(RFX_TYPE_FLOAT32, 1, &twice)),
+            RFX_TYPE_FLOAT32, 3, 4);
+    assert_int_equal(rfx_late_join_boxes(late, &err), RFX_OK);
+    assert_false(rfx_late_has_boxes(late));
+}
+
+/* Each allocation may fail, and working memory counts: 3 candidates of 16 bytes and 3 boxes of
+ * 24; then 3 boxes and results of 24 bytes for each of 4 boxes and 4 for their number. */
+static void memory_of_a_plugin_is_counted(void **state) {
+    (void)state;
+    enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
+    struct rfx_late_run *run = NULL;
+    struct rfx_error err = {""};
+    const struct rfx_late_node *node = add_plugin(4);
+    const int results[4] = {node->out[0], node->out[1], node->out[2], node->out[3]};
+    for (int k = 0; k < 4; k++) output("y", results[k]);
+    int k = 0;
+    for (; status != RFX_OK && k < 100; k++) {
+        const size_t before = rfx_memory_current_bytes(mem);
+        rfx_memory_fail_after(mem, k);
+        status = run_with(0, &run, NULL);
+        if (status != RFX_OK) assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
+        if (status == RFX_OK) assert_int_equal(rfx_late_run_high_water_bytes(run), 3 * 24 + 100);
+        rfx_late_run_free(run);
+        run = NULL;
+        rfx_memory_fail_after(mem, -1);
+        assert_int_equal(rfx_memory_current_bytes(mem), before);
+    }
+    assert_int_equal(k, 10); /* three of the run, two lists, four results; then all work */
+    assert_int_equal(run_with(3 * 24 + 99, &run, &err), RFX_STATUS_BUDGET_IMPOSSIBLE);
+    assert_non_null(strstr(err.text, "(EfficientNMS_TRT): 172 bytes are needed"));
+    rfx_late_run_free(run);
+}
+
 static void boxes_of_other_numbers_are_refused(void **state) {
     (void)state;
     static const float corners[4] = {1, 2, 3, 4}, scores[2] = {0.5F, 0.25F};
@@ -387,6 +474,9 @@ int main(void) {
         TEST(a_stop_is_obeyed),
         TEST(memory_may_run_out),
         TEST(three_outputs_become_boxes),
+        TEST(results_of_a_plugin_become_boxes),
+        TEST(other_results_of_a_plugin_are_no_boxes),
+        TEST(memory_of_a_plugin_is_counted),
         TEST(boxes_of_other_numbers_are_refused),
         TEST(only_known_outputs_are_boxes),
         TEST(outputs_become_floats),

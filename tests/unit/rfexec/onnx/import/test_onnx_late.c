@@ -249,11 +249,78 @@ static void what_cannot_run_is_named(void **state) {
     rfx_memory_free(mem);
 }
 
-static void memory_may_run_out(void **state) {
+static void save_plugin(float threshold, const char *domain) {
+    late_maker_plugin_graph(&graph, H, W, threshold, domain);
+    maker_model(&graph, 17, &model);
+    maker_save(&model, MODEL_PATH);
+}
+
+/* EfficientNMS_TRT in each of its domains: two cut tensors, results of fixed sizes. */
+static void a_plugin_of_tensorrt_is_late(void **state) {
+    static const char *const domains[] = {"", "TRT", "TensorRT"};
+    static float image[3 * H * W];
+    (void)state;
+    for (int i = 0; i < 3 * H * W; i++) image[i] = (float)(i * 37 % 101) / 101.0F;
+    for (int i = 0; i < 3; i++) {
+        save_plugin(0.5F, domains[i]);
+        struct rfx_graph *net = loaded();
+        assert_int_equal(net->late->n_cuts, 2);
+        struct rfx_late_run *run = run_on(net, image);
+        const int32_t n = *(const int32_t *)rfx_late_run_output(run, 0)->data;
+        const struct rfx_shape shape = {3, {1, LATE_MAKER_MOST, 4}};
+        assert_true(n > 0 && n <= LATE_MAKER_MOST);
+        assert_true(rfx_shape_equal(&rfx_late_run_output(run, 1)->shape, &shape));
+        assert_int_equal(rfx_late_run_output(run, 3)->type, RFX_TYPE_INT32);
+        rfx_late_run_free(run);
+        discard(net);
+    }
+    save_plugin(0.5F, "other");
+    refused(true, "an operator of domain 'other'");
+    save_plugin(0.5F, "TRT");
+    refused(false, "cut the file before it, at 'boxes' and 'scores'");
+}
+
+/* One of the plugin's attributes is set, or (values[1] 0) left out. */
+static void refused_attribute(const char *name, float values[2], const char *words) {
+    static const char *const names[] = {"score_threshold", "iou_threshold"};
+    static struct maker node;
+    begin();
+    maker_node(&node, "EfficientNMS_TRT", "image image", "y");
+    for (int i = 0; i < 2; i++)
+        if (strcmp(names[i], name) != 0)
+            maker_attr_float(&node, names[i], 0.5F);
+        else if (values[1] != 0)
+            maker_attr_float(&node, name, values[0]);
+    maker_attr_int(&node, "max_output_boxes", strcmp(name, "max") == 0 ? (int64_t)values[0] : 9);
+    if (strcmp(name, "plugin_version") == 0) maker_attr_text(&node, name, "2");
+    if (strcmp(name, "other") == 0) maker_attr_int(&node, name, 1);
+    maker_message(&graph, MAKER_NODE, &node);
+    save("y");
+    refused(true, words);
+}
+
+static void attributes_of_the_plugin_are_checked(void **state) {
+    (void)state;
+    refused_attribute("score_threshold", (float[2]){-1, 1}, "score_threshold is -1: 0 to 1");
+    refused_attribute("score_threshold", (float[2]){0, 0}, "score_threshold is missing");
+    refused_attribute("iou_threshold", (float[2]){2, 1}, "iou_threshold is 2: above 0 to 1");
+    refused_attribute("iou_threshold", (float[2]){0, 0}, "attribute iou_threshold is missing");
+    refused_attribute("max", (float[2]){0, 1}, "max_output_boxes is 0: 1 to 1000000");
+    refused_attribute("plugin_version", (float[2]){0, 1}, "plugin_version '2'");
+    refused_attribute("other", (float[2]){0, 1}, "attribute other = 1 is not supported");
+    begin();
+    maker_add(&graph, "EfficientNMS_TRT", "image", "y");
+    save("y");
+    refused(true, "it has 1 inputs and 1 outputs");
+    begin();
+    maker_add(&graph, "EfficientNMS_TRT", "image image", "a b c d y");
+    save("y");
+    refused(true, "it has 2 inputs and 5 outputs");
+}
+
+static void try_allocations(void) {
     enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
     int k = 0;
-    (void)state;
-    late_maker_save(MODEL_PATH, H, W, 0.5F);
     for (; status != RFX_OK && k < 5000; k++) {
         struct rfx_memory *mem = rfx_memory_create(0);
         struct rfx_graph *net = NULL;
@@ -267,6 +334,14 @@ static void memory_may_run_out(void **state) {
     assert_true(k > 5 && k < 5000);
 }
 
+static void memory_may_run_out(void **state) {
+    (void)state;
+    late_maker_save(MODEL_PATH, H, W, 0.5F);
+    try_allocations();
+    save_plugin(0.5F, "TRT");
+    try_allocations();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_detector_is_cut_at_boxes_and_scores),
@@ -275,6 +350,8 @@ int main(void) {
         cmocka_unit_test(cut_tensors_have_types),
         cmocka_unit_test(outputs_of_the_front_come_along),
         cmocka_unit_test(what_cannot_run_is_named),
+        cmocka_unit_test(a_plugin_of_tensorrt_is_late),
+        cmocka_unit_test(attributes_of_the_plugin_are_checked),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests_name("onnx_late", tests, NULL, NULL);

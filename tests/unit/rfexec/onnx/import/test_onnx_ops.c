@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
+#include "rfexec/late/late_ops.h"
 #include "rfexec/onnx/import/onnx_import.h"
 #include "rfexec/onnx/import/onnx_ops.h"
 #include "rfexec/run/model.h"
@@ -296,6 +297,7 @@ static bool is_as_said(const char *op) {
     struct example element = {.op = op, .in = "x", .opset = 22};
     assert_non_null(row);
     if (row->way == RFX_ONNX_CONSTANT) return row->fold != NULL;
+    if (row->way == RFX_ONNX_LATE) return rfx_late_op_find(op) != NULL;
     if (e == NULL && row->convert == rfx_onnx_activation) e = &element;
     if (e == NULL) fprintf(stderr, "no example of %s\n", op);
     return e != NULL && check_example(e, row->way);
