@@ -101,7 +101,7 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     if (status != RFX_OK) return status;
     struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
     if (paged) rfx_html_report_watch(&run->page, &run->run, &sink);
-    if (overlaid) rfx_overlay_watch(&run->overlay, &sink);
+    if (overlaid) rfx_overlay_watch(&run->overlay, &sink, &run->outputs.answers);
     run->run.sink = &sink;
     status = run_images(run, err);
     if (paged) rfx_html_report_end(&run->page, &run->report);
