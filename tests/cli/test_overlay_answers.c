@@ -736,10 +736,10 @@ static long long source_of(const char *options) {
 /* What drawing points and text takes is in the budget, whatever their number: thousands are drawn
  * within the smallest budget that is said to be enough. */
 static void test_marks_are_counted(void **state) {
-#define MANY                                                                                \
-    RFX_DEFECTS                                                                             \
-        " synthetic:3000x4000 --threshold 0 --points p.csv --overlay b.png --overlay-of 1 " \
-        "--report b.html "
+#define MANY                                                                            \
+    RFX_DEFECTS                                                                         \
+    " synthetic:3000x4000 --threshold 0 --points p.csv --overlay b.png --overlay-of 1 " \
+    "--report b.html "
     char command[400];
     (void)state;
     make_text(40, 40, 1);
