@@ -12,6 +12,7 @@ struct rfx_points_file {
     struct rfx_answer_text text;
     enum rfx_answer_form form;
     enum rfx_type sample;
+    const struct rfx_answer_watch *watch; /* NULL: nobody watches */
     int64_t row_elems, count;
     float *values; /* a row as floats */
     struct rfx_peaks *peaks;
@@ -69,7 +70,10 @@ static enum rfx_status take(void *user, const struct rfx_peak *peak, struct rfx_
     else
         put_line(file, peak);
     file->count++;
-    return rfx_answer_text_status(&file->text, err);
+    enum rfx_status status = rfx_answer_text_status(&file->text, err);
+    if (status != RFX_OK || file->watch == NULL || file->watch->take == NULL) return status;
+    const double middle[2] = {(double)peak->x + 0.5, (double)peak->y + 0.5};
+    return file->watch->take(file->watch->user, middle, 1, peak->channel, err);
 }
 
 static enum rfx_status make_peaks(struct rfx_points_file *file,
@@ -98,6 +102,7 @@ enum rfx_status rfx_points_file_open(struct rfx_memory *mem, const char *path,
     file->mem = mem;
     file->form = form;
     file->sample = rfx_output_sample(format);
+    file->watch = format->answer.watch;
     file->row_elems = map->w * map->c;
     enum rfx_status status = rfx_answer_text_open(&file->text, mem, path, &format->answer,
                                                   &format->place, format->geo, err);

@@ -21,6 +21,7 @@ struct rfx_text_file {
     float least_score;
     double growth;
     size_t most_bytes;
+    const struct rfx_answer_watch *watch; /* NULL: nobody watches */
     int64_t count;
     struct rfx_label_rows rows;
     struct rfx_regions *regions;
@@ -75,6 +76,16 @@ static struct rfx_oriented_box box_of(const struct rfx_rectangle *rectangle, dou
         .angle = (float)copysign(math_atan_of(fabs(slope)), slope)};
 }
 
+static enum rfx_status show(const struct rfx_answer_watch *watch,
+                            const struct rfx_oriented_box *box, struct rfx_error *err) {
+    float corner[4][2];
+    double corners[8];
+    if (watch == NULL || watch->take == NULL) return RFX_OK;
+    rfx_oriented_corners(box, corner);
+    for (int i = 0; i < 8; ++i) corners[i] = (double)corner[i / 2][i % 2];
+    return watch->take(watch->user, corners, 4, box->label, err);
+}
+
 static enum rfx_status take(void *user, const struct rfx_region *region, struct rfx_error *err) {
     struct rfx_text_file *file = user;
     struct rfx_rectangle rectangle;
@@ -88,7 +99,8 @@ static enum rfx_status take(void *user, const struct rfx_region *region, struct 
     box.score = score;
     box.index = file->count;
     rfx_oriented_put(&file->text, file->form, &box, file->count++);
-    return rfx_answer_text_status(&file->text, err);
+    enum rfx_status status = rfx_answer_text_status(&file->text, err);
+    return status == RFX_OK ? show(file->watch, &box, err) : status;
 }
 
 static enum rfx_status open_parts(struct rfx_text_file *file,
@@ -122,6 +134,7 @@ enum rfx_status rfx_text_file_open(struct rfx_memory *mem, const char *path,
     file->least_score = format->answer.text_score;
     file->growth = format->answer.growth;
     file->most_bytes = format->answer.most_bytes;
+    file->watch = format->answer.watch;
     enum rfx_status status = open_parts(file, format, map, path, err);
     if (status != RFX_OK) {
         rfx_text_file_free(file);

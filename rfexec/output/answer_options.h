@@ -32,6 +32,16 @@ struct rfx_answer_quantiles {
     double at[RFX_ANSWER_MOST_QUANTILES];
 };
 
+/* Sees each point and each box of text when it is written, in the order of the file. */
+struct rfx_answer_watch {
+    /* corners: x and y of a point (n is 1) or of each of the four corners around a box (n is 4), in
+     * pixels of the map, from the outer corner of its first pixel. A status other than RFX_OK ends
+     * the run. NULL: nobody watches. */
+    enum rfx_status (*take)(void *user, const double *corners, int n, int32_t label,
+                            struct rfx_error *err);
+    void *user;
+};
+
 struct rfx_answer_options { /* zeros are the defaults, but for score, overlap, text_score, growth */
     const char *names;      /* path of a file with a class name a line; borrowed while the file is
                                opened; NULL: none */
@@ -65,8 +75,10 @@ struct rfx_answer_options { /* zeros are the defaults, but for score, overlap, t
     int64_t most_boxes; /* candidates that are held at most; 0: RFX_ANSWER_BOXES */
     /* Boxes of text (text_file.h), whose threshold is RFX_ANSWER_TEXT_THRESHOLD unless there are
      * others. */
-    float text_score; /* boxes with lower scores are left out */
-    double growth;    /* they grow by area * growth / perimeter on all sides */
+    float text_score;                     /* boxes with lower scores are left out */
+    double growth;                        /* they grow by area * growth / perimeter on all sides */
+    const struct rfx_answer_watch *watch; /* of points and text; borrowed until the file is
+                                             complete; NULL: nobody watches */
 };
 
 /* Options of boxes unless others are wanted. */

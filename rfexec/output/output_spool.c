@@ -31,9 +31,20 @@ static enum rfx_status fail_io(const struct rfx_output_spool *spool, const char 
                     spool->path, doing, (int64_t)rfx_tensor_bytes(&spool->map), strerror(number));
 }
 
-enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
-                                      const struct rfx_tensor *map, struct rfx_output_spool **out,
-                                      struct rfx_error *err) {
+/* Gives the file the map's size, with or without disk space. */
+static enum rfx_status size_file(const struct rfx_output_spool *spool, bool sparse,
+                                 struct rfx_error *err) {
+    int64_t bytes = (int64_t)rfx_tensor_bytes(&spool->map);
+    int number = sparse ? rfx_descriptor_truncate(spool->fd, bytes)
+                        : rfx_descriptor_reserve(spool->fd, 0, bytes);
+    /* a file system that cannot reserve is no failure */
+    bool full = number == ENOSPC || number == EDQUOT || number == EFBIG;
+    return full || (sparse && number != 0) ? fail_io(spool, "no room for", number, err) : RFX_OK;
+}
+
+static enum rfx_status open_file(struct rfx_memory *mem, const char *path,
+                                 const struct rfx_tensor *map, bool sparse,
+                                 struct rfx_output_spool **out, struct rfx_error *err) {
     struct rfx_output_spool *spool = rfx_memory_calloc(mem, 1, sizeof *spool);
     if (spool == NULL) return rfx_memory_fail(mem, path, sizeof *spool, err);
     spool->mem = mem;
@@ -50,16 +61,25 @@ enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
         status = fail_io(spool, "cannot make a file for", errno, err);
         goto fail;
     }
-    int number = rfx_descriptor_reserve(spool->fd, 0, (int64_t)rfx_tensor_bytes(map));
-    if (number == ENOSPC || number == EDQUOT || number == EFBIG) {
-        status = fail_io(spool, "no room for", number, err);
-        goto fail;
-    }
+    status = size_file(spool, sparse, err);
+    if (status != RFX_OK) goto fail;
     *out = spool;
     return RFX_OK;
 fail:
     rfx_output_spool_free(spool);
     return status;
+}
+
+enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, const char *path,
+                                      const struct rfx_tensor *map, struct rfx_output_spool **out,
+                                      struct rfx_error *err) {
+    return open_file(mem, path, map, false, out, err);
+}
+
+enum rfx_status rfx_output_spool_open_sparse(struct rfx_memory *mem, const char *path,
+                                             const struct rfx_tensor *map,
+                                             struct rfx_output_spool **out, struct rfx_error *err) {
+    return open_file(mem, path, map, true, out, err);
 }
 
 static enum rfx_status put(const struct rfx_output_spool *spool, const void *elements, size_t bytes,

@@ -21,6 +21,13 @@ RFX_NODISCARD enum rfx_status rfx_output_spool_open(struct rfx_memory *mem, cons
                                                     struct rfx_output_spool **out,
                                                     struct rfx_error *err);
 
+/* Like rfx_output_spool_open, but reserves no disk space: what is not written takes none, and is
+ * read as zeros. For maps that stay empty for the most part. */
+RFX_NODISCARD enum rfx_status rfx_output_spool_open_sparse(struct rfx_memory *mem, const char *path,
+                                                           const struct rfx_tensor *map,
+                                                           struct rfx_output_spool **out,
+                                                           struct rfx_error *err);
+
 /* Writes `rect`, which must lie in the map and in the view. Both must have the same element type.
  */
 RFX_NODISCARD enum rfx_status rfx_output_spool_write(struct rfx_output_spool *spool,

@@ -27,6 +27,7 @@
 
 #include "tests/cli/measured_run.h"
 #include "tests/support/makers/detector_maker.h"
+#include "tests/support/makers/onnx_maker.h"
 
 enum { MAX_CALLS = 2000, INPUT_H = 40, INPUT_W = 48 };
 
@@ -38,6 +39,7 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 static const char page_path[] = "page.html", overlay_path[] = "overlay.png";
 static const char viewer_path[] = "viewer", viewer_page[] = "viewer/index.html";
 static const char boxes_path[] = "boxes.json", regions_path[] = "regions.geojson";
+static const char points_path[] = "points.csv", text_path[] = "text.csv";
 
 #define DEFECTS RFX_SOURCE_DIR "/data/defect_net.onnx"
 #define NET_OF_BYTES RFX_SOURCE_DIR "/data/quantised_u8.onnx"
@@ -83,6 +85,10 @@ static const struct way {
      "out.npy",
      {"run", DEFECTS, "in.png", "--threshold", "0.01", "--regions", regions_path, "--overlay",
       overlay_path}},
+    {"points and text", /* of a network of one channel */
+     "out.npy",
+     {"run", "marks.onnx", "in.png", "--threshold", "0.1", "--points", points_path, "--text",
+      text_path, "--overlay", overlay_path}},
     {"spilled",
      "out.npy",
      {"run", "fsrcnn", "synthetic:40x48", "--plan", "in.json", "--spill", "."}},
@@ -143,6 +149,8 @@ static struct measured_end run(const struct way *way, const char *fault) {
     (void)unlink(overlay_path);
     (void)unlink(boxes_path);
     (void)unlink(regions_path);
+    (void)unlink(points_path);
+    (void)unlink(text_path);
     assert_int_equal(system("rm -rf viewer"), 0);
     assert_int_equal(setenv("RFX_FAULT", fault, 1), 0);
     assert_int_equal(setenv("LD_PRELOAD", RFX_FAULT_SHIM, 1), 0);
@@ -179,6 +187,9 @@ static bool is_ours(const char *name, const struct way *way) {
                                          overlay_path,
                                          boxes_path,
                                          regions_path,
+                                         points_path,
+                                         text_path,
+                                         "marks.onnx",
                                          viewer_path};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         if (strcmp(name, others[i]) == 0) return true;
@@ -331,7 +342,8 @@ static const char *wrong(const struct way *way, const struct answer *wanted,
         if (there && !only_report && !only_page)
             return "an error, with a file under the final name";
         /* files of answers get their names after the output */
-        if (!there && (access(boxes_path, F_OK) == 0 || access(regions_path, F_OK) == 0))
+        if (!there && (access(boxes_path, F_OK) == 0 || access(regions_path, F_OK) == 0 ||
+                       access(points_path, F_OK) == 0 || access(text_path, F_OK) == 0))
             return "an error, with a file of answers under the final name";
         if (is_known(caller, ended->code)) return NULL;
         if (ended->code != EXIT_SYSTEM) return "neither done nor a system failure";
@@ -405,6 +417,20 @@ static void make_head(const char *path) {
                "\"scores\"]}], \"decode\": \"centre\"}");
 }
 
+/* A network with one channel, the sum of a picture's channels. */
+static void make_marks(const char *path) {
+    static const float kernel[3] = {1, 1, 1};
+    static const int64_t image[4] = {1, 3, 0, 0}, shape[4] = {1, 3, 1, 1};
+    static struct maker graph, model;
+    graph.size = model.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", image, 4);
+    maker_floats(&graph, "k", shape, 4, kernel);
+    maker_add(&graph, "Conv", "image k", "sum");
+    maker_value(&graph, MAKER_OUTPUT, "sum", NULL, 0);
+    maker_model(&graph, 13, &model);
+    maker_save(&model, path);
+}
+
 /* The model, the plan and the pictures that runs read. */
 static int make_inputs(void **state) {
     static const char *const model[] = {"export", "squeezenet1_1", "-o", "in.onnx", NULL};
@@ -428,13 +454,15 @@ static int make_inputs(void **state) {
     make_head("head.json");
     detector_maker_save("boxes.onnx", 2 * INPUT_H, 2 * INPUT_W, 10.0f, 3);
     detector_maker_save_more("masks.onnx", 2 * INPUT_H, 2 * INPUT_W, 10.0f, 3, 2, true);
+    make_marks("marks.onnx");
     return access("in.onnx", R_OK) == 0 && access("in.png", R_OK) == 0 ? 0 : -1;
 }
 
 static int remove_folder(void **state) {
-    static const char *const inputs[] = {
-        "in.onnx",          "in.tif",           "in.png",     "in.json",   "fault.log",
-        "measured_out.txt", "measured_err.txt", "boxes.onnx", "head.json", "masks.onnx"};
+    static const char *const inputs[] = {"in.onnx",          "in.tif",     "in.png",
+                                         "in.json",          "fault.log",  "measured_out.txt",
+                                         "measured_err.txt", "boxes.onnx", "head.json",
+                                         "masks.onnx",       "marks.onnx"};
     (void)state;
     for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; i++) (void)unlink(inputs[i]);
     if (system("rm -rf in.zarr") != 0) return -1;

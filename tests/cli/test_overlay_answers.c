@@ -1,8 +1,7 @@
-/* The picture of run --overlay with --boxes, --regions and --cam, pixel by pixel: the program's
- * files against outlines, labels and colours that are calculated here, from the boxes in the file
- * of
- * --boxes and from the output's values. The pictures do not depend on plan and threads and stay in
- * the budget.
+/* The picture of run --overlay with --boxes, --regions, --points, --text and --cam, pixel by pixel:
+ * the program's files against outlines, labels and colours that are calculated here, from the files
+ * of boxes, points and text and from the output's values. The pictures do not depend on plan and
+ * threads and stay in the budget.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -28,6 +27,7 @@
 #include "tests/support/test_util.h"
 #include "tools/report/bitmap_font.h"
 #include "tools/report/box_drawing.h"
+#include "tools/report/mark_layer.h"
 #include "tools/report/overlay_drawing.h"
 
 /* What a file holds: samples of pictures, from 0 to 255, values of .npy files. [h, w, c] */
@@ -299,10 +299,10 @@ static void test_boxes_on_a_page(void **state) {
     free(want.at);
 }
 
-/* The smallest budget that a run with these options needs. */
+/* The smallest budget that a run of a network with these options needs. */
 static long long smallest_of(const char *options) {
     char command[400];
-    (void)snprintf(command, sizeof command, "run det.onnx %s --memory 1MiB --json", options);
+    (void)snprintf(command, sizeof command, "run %s --memory 1MiB --json", options);
     expect(4, command);
     json_t *doc = json_loads(out_text, 0, NULL);
     assert_non_null(doc);
@@ -322,10 +322,12 @@ static void test_boxes_are_counted(void **state) {
     detector_maker_save("det.onnx", 320, 320, 20.0f, 7);
     for (int i = 0; i < 3; i++) {
         char few[200], many[200];
-        (void)snprintf(few, sizeof few, "in.png --head yolov8 --boxes b.json --max-boxes 10 %s",
+        (void)snprintf(few, sizeof few,
+                       "det.onnx in.png --head yolov8 --boxes b.json --max-boxes 10 %s",
                        pictures[i]);
         (void)snprintf(many, sizeof many,
-                       "in.png --head yolov8 --boxes b.json --max-boxes 1000010 %s", pictures[i]);
+                       "det.onnx in.png --head yolov8 --boxes b.json --max-boxes 1000010 %s",
+                       pictures[i]);
         more[i] = smallest_of(many) - smallest_of(few);
     }
     assert_in_range(more[1] - more[0], 4125000, 5000000);
@@ -338,7 +340,8 @@ static void test_budget(void **state) {
     (void)state;
     detector_maker_save("det.onnx", 3000, 4000, 40.0f, 5);
     long long least = smallest_of(
-        "synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes b.json --overlay b.png");
+        "det.onnx synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes b.json "
+        "--overlay b.png");
     (void)snprintf(command, sizeof command,
                    "run det.onnx synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes "
                    "b.json --overlay b.png --memory %lld --json",
@@ -542,6 +545,237 @@ static void test_regions_are_the_same_for_every_plan(void **state) {
               "--overlay one.png --overlay-of 1"); /* which shows what it always did */
     has("channel 1 of 'defects'");
     same_files("heat.png", "one.png");
+}
+
+/* ---- points and text ---- */
+
+#define POINTS "run " RFX_DEFECTS " synthetic:600x800 --threshold 0.02,0.01,0.5 --points p.csv "
+
+/* Draws the points of p.csv over a picture, which shows h x w pixels, in the order of the file.
+ * Returns their number. */
+static int draw_points(struct values *v, int64_t h, int64_t w) {
+    int n = 0, label;
+    double x, y;
+    read_text("p.csv", out_text);
+    for (const char *line = strchr(out_text, '\n') + 1; *line != '\0'; n++) {
+        unsigned char rgb[3];
+        assert_int_equal(sscanf(line, "%d,,%*f,%lf,%lf", &label, &x, &y), 3);
+        int64_t col = (int64_t)floor(x * (double)v->w / (double)w);
+        int64_t row = (int64_t)floor(y * (double)v->h / (double)h);
+        rfx_label_colour(label + 1, rgb);
+        for (int dy = -4; dy <= 4; dy++)
+            for (int dx = -4; dx <= 4; dx++) {
+                int far = abs(dx) + abs(dy);
+                if (far == 4 || far == 5) put(v, row + dy, col + dx, rgb);
+            }
+        line = strchr(line, '\n') + 1;
+    }
+    return n;
+}
+
+/* Over a map as over the picture alone, at the edges too; small on a page. Nothing else changes. */
+static void test_points(void **state) {
+    char words[60];
+    (void)state;
+    expect(0, POINTS "--distance 2 --overlay got.png --overlay-of 2 --report got.html --json");
+    json_t *doc = document("run");
+    const char *shows = json_string_value(at(doc, "overlay.shows"));
+    assert_non_null(shows);
+    assert_non_null(strstr(shows, "channel 2 of 'defects'"));
+    (void)snprintf(words, sizeof words, "; %lld points of 'defects'",
+                   integer_at(doc, "points.count"));
+    assert_non_null(strstr(shows, words));
+    json_decref(doc);
+    expect(0, POINTS "--distance 2 --overlay-of 2 --report got.html");
+    expect(0, "run " RFX_DEFECTS
+              " synthetic:600x800 --overlay plain.png --overlay-of 2 --report plain.html");
+    struct values got = read_values("got.png"), want = read_values("plain.png");
+    assert_true(draw_points(&want, 600, 800) > 150);
+    same_pictures(&got, &want, 0.0);
+    free(got.at);
+    free(want.at);
+    got = read_small("got.html");
+    want = read_small("plain.html");
+    assert_true(got.h == 300 && got.w == 400);
+    (void)draw_points(&want, 600, 800);
+    same_pictures(&got, &want, 0.0);
+    free(got.at);
+    free(want.at);
+}
+
+/* A map of `stride` pixels a value, with bars that are brighter than 0.3. */
+static void make_text(int h, int w, int64_t stride) {
+    static const float one = 1;
+    static const int64_t image[4] = {1, 1, 0, 0}, kernel[4] = {1, 1, 1, 1};
+    const int64_t strides[] = {stride, stride};
+    static struct maker graph, node, model;
+    float *values = test_floats((int64_t)h * w);
+    char shape[60];
+    for (int y = 0; y < h; y++)
+        for (int x = 0; x < w; x++) {
+            double turn = 0.3 * (x / 100) + 0.7 * (y / 90), u = x % 100 - 50, v = y % 90 - 45;
+            double along = u * cos(turn) + v * sin(turn), across = v * cos(turn) - u * sin(turn);
+            bool inside = fabs(along) < 40 && fabs(across) < 12;
+            values[y * w + x] = inside ? 0.9F : 0.1F;
+        }
+    (void)snprintf(shape, sizeof shape, "(1, 1, %d, %d)", h, w);
+    write_floats("text.npy", shape, values, (size_t)h * (size_t)w);
+    free(values);
+    graph.size = model.size = node.size = 0;
+    maker_value(&graph, MAKER_INPUT, "image", image, 4);
+    maker_floats(&graph, "k", kernel, 4, &one);
+    maker_node(&node, "Conv", "image k", "probability");
+    maker_attr_ints(&node, "strides", strides, 2);
+    maker_message(&graph, MAKER_NODE, &node);
+    maker_value(&graph, MAKER_OUTPUT, "probability", NULL, 0);
+    maker_model(&graph, 13, &model);
+    maker_save(&model, "text.onnx");
+}
+
+/* A box of text: its corners, and the pixels of its upright rectangle. */
+struct quad {
+    double corner[4][2], lo[2], hi[2];
+};
+
+static struct quad quad_of(json_t *box) {
+    struct quad quad = {.lo = {1e9, 1e9}, .hi = {-1e9, -1e9}};
+    json_t *corners = json_object_get(box, "corners");
+    for (size_t i = 0; i < 8; i++) {
+        double at = json_number_value(json_array_get(json_array_get(corners, i / 2), i % 2));
+        quad.corner[i / 2][i % 2] = at;
+        quad.lo[i % 2] = fmin(quad.lo[i % 2], floor(at + 0.5));
+        quad.hi[i % 2] = fmax(quad.hi[i % 2], floor(at + 0.5));
+    }
+    return quad;
+}
+
+/* The least distance of a pixel's centre from the sides of a box, negative outside. */
+static double distance_inside(const struct quad *quad, double y, double x) {
+    double least = INFINITY;
+    for (int k = 0; k < 4; k++) {
+        const double *p = quad->corner[k], *q = quad->corner[(k + 1) % 4];
+        double ex = q[0] - p[0], ey = q[1] - p[1];
+        least = fmin(least, (ex * (y - p[1]) - ey * (x - p[0])) / sqrt(ex * ex + ey * ey));
+    }
+    return least;
+}
+
+/* 1: an outline has the pixel, 0: none has it; -1: its centre is too near to an edge of one. */
+static int ink_of(const struct quad *quads, size_t n, int64_t y, int64_t x, int line) {
+    int ink = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct quad *q = &quads[i];
+        if ((double)x < q->lo[0] || (double)x >= q->hi[0] || (double)y < q->lo[1] ||
+            (double)y >= q->hi[1])
+            continue;
+        double inside = distance_inside(q, (double)y + 0.5, (double)x + 0.5);
+        if (fabs(inside + 0.5) < 1e-6 || fabs(inside - line) < 1e-6) return -1;
+        if (inside >= -0.5 && inside < line) ink = 1;
+    }
+    return ink;
+}
+
+/* Compares a picture with the one without boxes of text. */
+static void check_text(int h, int w, int64_t stride, int line) {
+    int64_t drawn = 0, same = 0;
+    struct quad quads[100];
+    unsigned char rgb[3];
+    make_text(h, w, stride);
+    expect(0, "run text.onnx text.npy --text t.json --overlay got.png --overlay-range 0,2");
+    has(" boxes of text of 'probability'");
+    expect(0, "run text.onnx text.npy --overlay plain.png --overlay-range 0,2");
+    struct values got = read_values("got.png"), want = read_values("plain.png");
+    json_t *doc = json_load_file("t.json", 0, NULL);
+    json_t *boxes = json_object_get(doc, "boxes");
+    size_t n = json_array_size(boxes);
+    assert_in_range(n, 12, 100);
+    for (size_t i = 0; i < n; i++) quads[i] = quad_of(json_array_get(boxes, i));
+    rfx_label_colour(1, rgb);
+    for (int64_t y = 0; y < h; y++)
+        for (int64_t x = 0; x < w; x++) {
+            int ink = ink_of(quads, n, y, x, line);
+            const float *a = got.at + (y * w + x) * 3, *b = want.at + (y * w + x) * 3;
+            for (int k = 0; k < 3 && ink >= 0; k++)
+                if (a[k] != (ink != 0 ? (float)rgb[k] : b[k]))
+                    fail_msg("pixel (%lld, %lld), colour %d: %g", (long long)y, (long long)x, k,
+                             (double)a[k]);
+            drawn += ink > 0;
+            same += ink == 0;
+        }
+    assert_true(drawn > 1000 && same > 4 * drawn);
+    json_decref(doc);
+    free(got.at);
+    free(want.at);
+}
+
+static void test_text(void **state) {
+    (void)state;
+    check_text(300, 400, 1, 1);
+    check_text(301, 403, 2, 1);
+    check_text(180, 2600, 1, 3);
+}
+
+static void test_points_and_text_are_the_same_for_every_plan(void **state) {
+    static const char *const plans[] = {"--bands 3 --threads 1", "--bands 8 --strips 3 --threads 3",
+                                        "--tiles 3x2 --threads 2", "--memory 24MiB",
+                                        "--report found.html"};
+    (void)state;
+    make_text(700, 900, 1);
+    expect(0,
+           "run text.onnx text.npy --text t.json --points p.csv --threshold 0.5 --distance 3 "
+           "--overlay all.png --untiled");
+    has(" boxes of text of 'probability'; ");
+    has(" points of 'probability'\n");
+    for (size_t i = 0; i < sizeof plans / sizeof plans[0]; i++) {
+        char command[300];
+        (void)snprintf(command, sizeof command,
+                       "run text.onnx text.npy --text t.json --points p.csv --threshold 0.5 "
+                       "--distance 3 --overlay one.png %s",
+                       plans[i]);
+        expect(0, command);
+        same_files("all.png", "one.png");
+    }
+}
+
+static long long source_of(const char *options) {
+    char command[300];
+    (void)snprintf(command, sizeof command,
+                   "run text.onnx synthetic:40x20000 --threshold 0.5 %s --json", options);
+    expect(0, command);
+    json_t *doc = document("run");
+    long long bytes = integer_at(doc, "plan.breakdown.source");
+    json_decref(doc);
+    return bytes;
+}
+
+/* What drawing points and text takes is in the budget, whatever their number: thousands are drawn
+ * within the smallest budget that is said to be enough. */
+static void test_marks_are_counted(void **state) {
+#define MANY                                                                            \
+    RFX_DEFECTS                                                                         \
+    " synthetic:1600x2400 --threshold 0 --points p.csv --overlay b.png --overlay-of 1 " \
+    "--report b.html "
+    char command[400];
+    (void)state;
+    make_text(40, 40, 1);
+    long long drawn = source_of("--points p.csv --text t.csv --overlay b.png") -
+                      source_of("--points p.csv --text t.csv");
+    long long alone = source_of("--regions r.csv --overlay b.png") - source_of("--regions r.csv");
+    assert_int_equal(drawn, alone - 2 * 20000 * 4 + 2 * (long long)rfx_mark_layer_bytes(20000));
+    long long least = smallest_of(MANY);
+    (void)snprintf(command, sizeof command, "run " MANY "--memory %lld --json", least);
+    expect(0, command);
+    json_t *doc = document("run");
+    long long count = integer_at(doc, "points.count");
+    if (count < 5000) fail_msg("%lld points are few", count);
+#ifndef RFX_SANITIZE /* whose own memory is in no budget */
+    assert_in_range(integer_at(doc, "measured.peak_rss_bytes"), 1, least);
+#endif
+    json_decref(doc);
+    (void)rename("b.png", "whole.png");
+    expect(0, "run " MANY "--untiled");
+    same_files("b.png", "whole.png");
+#undef MANY
 }
 
 /* ---- class-activation maps ---- */
@@ -757,6 +991,64 @@ static void test_boxes_with_an_angle(void **state) {
     assert_false(wrong);
 }
 
+static enum rfx_status build_layer(struct rfx_memory *mem, void *context, struct rfx_error *err) {
+    struct rfx_mark_layer *layer = NULL;
+    enum rfx_status status = rfx_mark_layer_open(mem, "marks", context, &layer, err);
+    rfx_mark_layer_free(layer);
+    return status;
+}
+
+/* Rings that end at edges, a box whose corners go the other way round, marks over others, and marks
+ * that are not drawn: not finite, outside, around the whole image. */
+static void test_strange_marks(void **state) {
+    enum { ROWS = 14, COLS = 24, MARKS = 9 };
+    static const struct {
+        double corners[8];
+        int n;
+        int32_t label;
+    } marks[MARKS] = {{{0.2, 0.9}, 1, 0},
+                      {{COLS - 0.5, 12}, 1, 70000},
+                      {{-3, 7}, 1, 3},
+                      {{5, 2, 5, 10, 15, 10, 15, 2}, 4, 1},
+                      {{6.5, 3.5}, 1, 2},
+                      {{NAN, 3}, 1, 4},
+                      {{3, INFINITY}, 1, 4},
+                      {{COLS + 6, 3}, 1, 4},
+                      {{-1e30, -1e30, 1e30, -1e30, 1e30, 1e30, -1e30, 1e30}, 4, 4}};
+    struct rfx_box_canvas canvas = {ROWS, COLS, ROWS, COLS, false};
+    struct values want = {ROWS, COLS, 3, test_floats((int64_t)ROWS * COLS * 3)}, got = want;
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_mark_layer *layer = NULL;
+    (void)state;
+    got.at = test_floats((int64_t)ROWS * COLS * 3);
+    for (int i = 0; i < ROWS * COLS * 3; i++) got.at[i] = want.at[i] = 7.0F;
+    assert_int_equal(rfx_mark_layer_open(mem, "marks", &canvas, &layer, NULL), RFX_OK);
+    assert_true(rfx_memory_current_bytes(mem) <= rfx_mark_layer_bytes(COLS));
+    for (int i = 0; i < MARKS; i++) {
+        const double *c = marks[i].corners;
+        unsigned char rgb[3];
+        assert_int_equal(rfx_mark_layer_add(layer, c, marks[i].n, marks[i].label, NULL), RFX_OK);
+        rfx_label_colour(marks[i].label < 65535 ? marks[i].label + 1 : 65535, rgb);
+        if (marks[i].n == 4 && c[0] > 0)
+            for (int y = 2; y < 10; y++)
+                for (int x = 5; x < 15; x++)
+                    if (y == 2 || y == 9 || x == 5 || x == 14) put(&want, y, x, rgb);
+        if (marks[i].n == 4 || !isfinite(c[0]) || !isfinite(c[1])) continue;
+        for (int dy = -4; dy <= 4; dy++)
+            for (int dx = -4; dx <= 4; dx++)
+                if (abs(dx) + abs(dy) == 4 || abs(dx) + abs(dy) == 5)
+                    put(&want, (int64_t)floor(c[1]) + dy, (int64_t)floor(c[0]) + dx, rgb);
+    }
+    for (int64_t y = 0; y < ROWS; y++)
+        assert_int_equal(rfx_mark_layer_row(layer, y, got.at + y * COLS * 3, NULL), RFX_OK);
+    same_pictures(&got, &want, 0.0);
+    rfx_mark_layer_free(layer);
+    rfx_memory_free(mem);
+    free(got.at);
+    free(want.at);
+    assert_int_equal(test_fail_each_allocation(build_layer, &canvas), 4); /* with the file's two */
+}
+
 static void test_refusals(void **state) {
     (void)state;
     make_picture("in.png", 320, 320);
@@ -789,10 +1081,15 @@ int main(void) {
         cmocka_unit_test(test_maps_of_the_images_size),
         cmocka_unit_test(test_values_that_are_missing),
         cmocka_unit_test(test_regions_are_the_same_for_every_plan),
+        cmocka_unit_test(test_points),
+        cmocka_unit_test(test_text),
+        cmocka_unit_test(test_points_and_text_are_the_same_for_every_plan),
+        cmocka_unit_test(test_marks_are_counted),
         cmocka_unit_test(test_class_activation),
         cmocka_unit_test(test_font),
         cmocka_unit_test(test_strange_boxes),
         cmocka_unit_test(test_boxes_with_an_angle),
+        cmocka_unit_test(test_strange_marks),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,9 +217,9 @@ int rfx_cli_answers_check(const struct rfx_graph *graph,
     return RFX_EXIT_DONE;
 }
 
-int rfx_cli_answers_regions(const struct rfx_graph *graph,
-                            const struct rfx_cli_run_options *options) {
-    const struct asked asked = asked_of(options, RFX_CLI_REGIONS);
+int rfx_cli_answers_output(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
+                           int which) {
+    const struct asked asked = asked_of(options, which);
     struct rfx_output_format format;
     int k = -1;
     bool found =
@@ -264,6 +264,7 @@ enum rfx_status rfx_cli_answers_open(const struct rfx_output_files *files,
         struct rfx_output_format format;
         if (asked.path == NULL) continue;
         status = find_output(files->graph, options, &asked, &item->output, &format, err);
+        format.answer.watch = &item->watch;
         if (status == RFX_OK)
             status = rfx_cli_outputs_open_file(files->graph, options, files->source, item->output,
                                                asked.path, &format, &item->stream, err);

@@ -15,6 +15,7 @@ struct rfx_cli_answer {
                        the same one */
     struct rfx_output_stream *stream; /* NULL: the option is not given */
     struct rfx_found found;           /* set by rfx_cli_answers_finish */
+    struct rfx_answer_watch watch;    /* who sees points and text; may be set until the run */
 };
 
 enum {
@@ -51,10 +52,10 @@ void rfx_cli_answers_settle(struct rfx_cli_output_options *options);
 RFX_NODISCARD int rfx_cli_answers_check(const struct rfx_graph *graph,
                                         const struct rfx_cli_run_options *options);
 
-/* Returns the output in which --regions are found, or -1: there is no such option. Call
- * rfx_cli_answers_check before. */
-int rfx_cli_answers_regions(const struct rfx_graph *graph,
-                            const struct rfx_cli_run_options *options);
+/* Returns the output in which the answer `which`, such as RFX_CLI_REGIONS, is found, or -1: there
+ * is no such option. Call rfx_cli_answers_check before. */
+int rfx_cli_answers_output(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
+                           int which);
 
 /* Returns the largest number of boxes of --boxes, or 0: there is no such option. */
 int64_t rfx_cli_answers_most_boxes(const struct rfx_cli_run_options *options);

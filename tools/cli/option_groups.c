@@ -482,7 +482,7 @@ static const struct rfx_cli_option pictures_rows[] = {
         rfx_cli_report_options, "overlay", RESULT, overlay, "FILE",
         "write the input with an output over it, half transparent, as .png or .tif; with "
         "--boxes the boxes and their labels, with --regions the regions and their "
-        "outlines",
+        "outlines, with --points rings, with --text the outlines of the boxes",
         .ends = ".png .tif .tiff"),
     RFX_CLI_OPTION(
         rfx_cli_report_options, "overlay-of", TEXT, overlay_of, "labels|C",

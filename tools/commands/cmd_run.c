@@ -101,7 +101,7 @@ static enum rfx_status execute(struct run *run, struct rfx_error *err) {
     if (status != RFX_OK) return status;
     struct rfx_output_sink sink = rfx_cli_outputs_sink(&run->outputs);
     if (paged) rfx_html_report_watch(&run->page, &run->run, &sink);
-    if (overlaid) rfx_overlay_watch(&run->overlay, &sink);
+    if (overlaid) rfx_overlay_watch(&run->overlay, &sink, &run->outputs.answers);
     run->run.sink = &sink;
     status = run_images(run, err);
     if (paged) rfx_html_report_end(&run->page, &run->report);
@@ -227,9 +227,10 @@ const struct rfx_cli_command rfx_cmd_run = {
         "contents (below 3 MiB for most networks) count against the budget. --overlay draws\n"
         "the boxes of --boxes, the outlines of --regions, labels (label 0 is clear) or the values\n"
         "of a channel (small values are clear) over the input, at full size, row by row and\n"
-        "within the budget. It needs 4 bytes of disk space for each pixel of the map. --viewer\n"
-        "writes the same as a new folder of tiles. Its page index.html shows images of any size\n"
-        "in a browser, without a network connection: drag to move, turn the wheel to zoom.\n"
+        "within the budget. --points and --text are drawn over these values. The overlay needs\n"
+        "4 bytes of disk space for each pixel of the map. --viewer writes the same as a new\n"
+        "folder of tiles. Its page index.html shows images of any size in a browser, without a\n"
+        "network connection: drag to move, turn the wheel to zoom.\n"
         "\n"
         "--part 2/4 computes the second quarter of the output's rows and only what these rows\n"
         "need. -o PART.npy gets a JSON file beside it that describes the run; 'rfexec merge' puts\n"

@@ -14,6 +14,7 @@
 #include "rfexec/answers/oriented_boxes.h"
 #include "rfexec/output/name_list.h"
 #include "tools/report/bitmap_font.h"
+#include "tools/report/outline_drawing.h"
 #include "tools/report/overlay_drawing.h"
 
 enum {
@@ -170,46 +171,23 @@ static void class_colour(int32_t label, unsigned char rgb[3]) {
     if (label >= 0) rfx_label_colour((int64_t)label + 1, rgb);
 }
 
-/* Sets [*x0, *x1) to the pixels of a row whose centres are `inset` pixels or more inside of all
- * four sides of a box, and inside of its upright rectangle. Returns whether there are any. */
-static bool clip_row(const struct rfx_box_drawing *d, const struct rfx_oriented_box *box,
-                     const struct rfx_rect *rect, double y, double inset, int64_t *x0,
-                     int64_t *x1) {
-    const double sx = (double)d->canvas.cols / (double)d->canvas.image_w,
-                 sy = (double)d->canvas.rows / (double)d->canvas.image_h;
-    const double turn = box->side[0] * box->side[1] < 0 ? -1 : 1;
-    double lo = (double)rect->x0, hi = (double)rect->x1;
-    float corner[4][2];
-    rfx_oriented_corners(box, corner);
-    for (int k = 0; k < 4; ++k) {
-        const float *p = corner[k], *q = corner[(k + 1) % 4];
-        double px = (double)p[0] * sx, py = (double)p[1] * sy;
-        double ex = (double)q[0] * sx - px, ey = (double)q[1] * sy - py;
-        double length = sqrt(ex * ex + ey * ey);
-        if (!(length > 0)) continue;
-        /* the side's normal, inward */
-        double nx = -turn * ey / length, ny = turn * ex / length;
-        double least = inset - ny * (y - py) + nx * px; /* of nx x */
-        if (nx > 0) lo = fmax(lo, least / nx);
-        if (nx < 0) hi = fmin(hi, least / nx);
-        if (nx == 0 && least > 0) return false;
-    }
-    *x0 = rfx_max_i64((int64_t)ceil(lo - 0.5), rect->x0);
-    *x1 = rfx_min_i64((int64_t)floor(hi - 0.5) + 1, rect->x1);
-    return *x0 < *x1;
-}
-
 static void draw_oriented(const struct rfx_box_drawing *d, const struct rfx_oriented_box *box,
                           const struct place *place, int64_t row, float *colours) {
-    int64_t x0, x1, in0, in1;
-    double y = (double)row + 0.5;
+    const double sx = (double)d->canvas.cols / (double)d->canvas.image_w,
+                 sy = (double)d->canvas.rows / (double)d->canvas.image_h;
+    struct rfx_outline outline = {
+        .turn = box->side[0] * box->side[1] < 0 ? -1 : 1, .line = d->line, .rect = place->box};
+    float corner[4][2];
+    int64_t run[2][2];
     unsigned char rgb[3];
-    if (row < place->box.y0 || row >= place->box.y1) return;
-    if (!clip_row(d, box, &place->box, y, -0.5, &x0, &x1)) return;
-    if (!clip_row(d, box, &place->box, y, (double)d->line, &in0, &in1)) in0 = in1 = x1;
+    rfx_oriented_corners(box, corner);
+    for (int k = 0; k < 4; ++k) {
+        outline.corner[k][0] = (double)corner[k][0] * sx;
+        outline.corner[k][1] = (double)corner[k][1] * sy;
+    }
     class_colour(box->label, rgb);
-    fill(colours, x0, in0, rgb);
-    fill(colours, in1, x1, rgb);
+    rfx_outline_row(&outline, row, run);
+    for (int i = 0; i < 2; ++i) fill(colours, run[i][0], run[i][1], rgb);
 }
 
 static void draw_outline(const struct rfx_box_drawing *d, const struct rfx_box *box,

@@ -159,7 +159,7 @@ static int choose_map(const struct rfx_graph *graph, const struct rfx_cli_run_op
                       struct rfx_overlay_choice *choice) {
     const struct rfx_cli_report_options *report = &options->report;
     bool named = report->overlay_of != NULL || report->overlay_output != NULL;
-    int regions = rfx_cli_answers_regions(graph, options);
+    int regions = rfx_cli_answers_output(graph, options, RFX_CLI_REGIONS);
     if (report->cam != NULL) return choose_class(graph, report->cam, choice);
     if (named || (regions < 0 && choice->most_boxes == 0)) {
         int code = choose_output(graph, report->overlay_output, choice);
@@ -172,6 +172,10 @@ static int choose_map(const struct rfx_graph *graph, const struct rfx_cli_run_op
     return RFX_EXIT_DONE;
 }
 
+/* The answers that are drawn as marks. */
+static const int marked_answers[RFX_OVERLAY_MARKS] = {
+    [RFX_OVERLAY_TEXT_BOXES] = RFX_CLI_TEXT_BOXES, [RFX_OVERLAY_POINTS] = RFX_CLI_POINTS};
+
 int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                        struct rfx_overlay_choice *choice) {
     struct rfx_error err = {{0}};
@@ -182,6 +186,8 @@ int rfx_overlay_choose(const struct rfx_graph *graph, const struct rfx_cli_run_o
         .option = viewer ? "--viewer" : "--overlay",
         .most_boxes = rfx_cli_answers_most_boxes(options),
         .format = {.kind = &rfx_output_npy, .bits = 8, .has_range = true, .range = {0.0, 255.0}}};
+    for (int i = 0; i < RFX_OVERLAY_MARKS; ++i)
+        choice->marked[i] = rfx_cli_answers_output(graph, options, marked_answers[i]);
     int code = choose_map(graph, options, choice);
     if (code != RFX_EXIT_DONE) return code;
     if (choice->channel < 0 &&
@@ -213,7 +219,8 @@ int rfx_overlay_choose_for_page(const struct rfx_graph *graph,
     if (asked) return rfx_overlay_choose(graph, options, choice);
     int map = -1;
     for (int k = 0; k < graph->n_outputs && map < 0; ++k) map = map_node_of(graph, k);
-    *shown = map >= 0 && !may_be_image(graph, map);
+    bool marked = options->output.answer.points != NULL || options->output.answer.text != NULL;
+    *shown = map >= 0 && (marked || !may_be_image(graph, map));
     if (!*shown) return RFX_EXIT_DONE;
     if (has_shares(graph, map)) first.report.overlay_of = "1";
     return rfx_overlay_choose(graph, &first, choice);
@@ -246,6 +253,13 @@ static bool needs_row(const struct rfx_overlay_choice *choice, int row) {
     return row == RFX_OVERLAY_HERE || choice->regions;
 }
 
+/* Returns the number of answers that are drawn as marks. */
+static int marks_of(const struct rfx_overlay_choice *choice) {
+    int n = 0;
+    for (int i = 0; i < RFX_OVERLAY_MARKS; ++i) n += choice->marked[i] >= 0;
+    return n;
+}
+
 size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run_options *options,
                          const struct rfx_overlay_choice *choice) {
     struct rfx_tensor image = overlay_tensor(graph);
@@ -259,6 +273,7 @@ size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run
                  (choice->activation ? 2 : 1) * floats(overlay_map(graph, choice)->c);
     if (choice->most_boxes > 0)
         bytes += (size_t)(filed + paged) * rfx_box_drawing_bytes(choice->most_boxes);
+    bytes += (size_t)((filed + paged) * marks_of(choice)) * rfx_mark_layer_bytes(input->w);
     if (filed) bytes += rfx_output_stream_bytes(&choice->format, &image);
     if (options->report.viewer != NULL)
         bytes += 4 * (size_t)input->w + rfx_image_viewer_bytes(input, choice->output >= 0);
@@ -266,22 +281,33 @@ size_t rfx_overlay_bytes(const struct rfx_graph *graph, const struct rfx_cli_run
     return bytes;
 }
 
-static enum rfx_status find_places(struct rfx_overlay *o, struct rfx_error *err) {
-    const struct rfx_graph *graph = o->job->graph;
-    const struct rfx_tensor *map = map_of(o), *input = input_of(graph);
-    struct rfx_analysis *analysis = NULL;
-    enum rfx_status status = rfx_analysis_create(graph, &analysis, err);
-    if (status != RFX_OK) return status;
-    const struct rfx_layer_info *info = &analysis->layers[o->choice.map];
+/* Finds the places of a node's map. */
+static void find_place(const struct rfx_graph *graph, const struct rfx_analysis *analysis, int node,
+                       struct rfx_map_place *rows, struct rfx_map_place *cols) {
+    const struct rfx_tensor *map = &graph->nodes[node].out, *input = input_of(graph);
+    const struct rfx_layer_info *info = &analysis->layers[node];
     const struct rfx_axis_field *field[2];
     for (int axis = 0; axis < 2; axis++) {
         field[axis] = info->global ? NULL : &info->field[axis];
-        if (rfx_map_covers_image(graph, o->choice.map) && field[axis] != NULL &&
+        if (rfx_map_covers_image(graph, node) && field[axis] != NULL &&
             field[axis]->jump.num == field[axis]->jump.den)
             field[axis] = NULL;
     }
-    o->rows = rfx_map_place_of(field[0], map->h, input->h);
-    o->cols = rfx_map_place_of(field[1], map->w, input->w);
+    *rows = rfx_map_place_of(field[0], map->h, input->h);
+    *cols = rfx_map_place_of(field[1], map->w, input->w);
+}
+
+static enum rfx_status find_places(struct rfx_overlay *o, struct rfx_error *err) {
+    const struct rfx_graph *graph = o->job->graph;
+    struct rfx_analysis *analysis = NULL;
+    if (o->choice.output < 0 && marks_of(&o->choice) == 0) return RFX_OK;
+    enum rfx_status status = rfx_analysis_create(graph, &analysis, err);
+    if (status != RFX_OK) return status;
+    if (o->choice.output >= 0) find_place(graph, analysis, o->choice.map, &o->rows, &o->cols);
+    for (int i = 0; i < RFX_OVERLAY_MARKS; ++i)
+        if (o->choice.marked[i] >= 0)
+            find_place(graph, analysis, graph->outputs[o->choice.marked[i]].node, &o->marks[i].rows,
+                       &o->marks[i].cols);
     rfx_analysis_free(analysis);
     return RFX_OK;
 }
@@ -314,16 +340,38 @@ static enum rfx_status make_rows(struct rfx_overlay *o, struct rfx_error *err) {
     return status;
 }
 
+static struct rfx_box_canvas canvas_of(const struct rfx_overlay *o, int64_t rows, int64_t cols) {
+    const struct rfx_tensor *input = input_of(o->job->graph);
+    return (struct rfx_box_canvas){.rows = rows,
+                                   .cols = cols,
+                                   .image_h = input->h,
+                                   .image_w = input->w,
+                                   .labelled = rows == input->h && cols == input->w};
+}
+
 static enum rfx_status make_boxes(struct rfx_overlay *o, int64_t rows, int64_t cols,
                                   struct rfx_box_drawing **out, struct rfx_error *err) {
-    const struct rfx_tensor *input = input_of(o->job->graph);
-    const struct rfx_box_canvas canvas = {.rows = rows,
-                                          .cols = cols,
-                                          .image_h = input->h,
-                                          .image_w = input->w,
-                                          .labelled = rows == input->h && cols == input->w};
+    const struct rfx_box_canvas canvas = canvas_of(o, rows, cols);
     if (o->choice.most_boxes == 0) return RFX_OK;
     return rfx_box_drawing_create(o->mem, o->choice.most_boxes, &canvas, out, err);
+}
+
+/* Opens the layers of marks of the file and of the small copy. */
+static enum rfx_status open_marks(struct rfx_overlay *o, struct rfx_error *err) {
+    const struct rfx_cli_report_options *report = &o->options->report;
+    const struct rfx_tensor *input = input_of(o->job->graph);
+    const struct rfx_box_canvas large = canvas_of(o, input->h, input->w),
+                                small = canvas_of(o, o->small.rows, o->small.cols);
+    enum rfx_status status = RFX_OK;
+    for (int i = 0; i < RFX_OVERLAY_MARKS && status == RFX_OK; ++i) {
+        struct rfx_overlay_marks *marks = &o->marks[i];
+        if (o->choice.marked[i] < 0) continue;
+        if (report->overlay != NULL)
+            status = rfx_mark_layer_open(o->mem, report->overlay, &large, &marks->layer, err);
+        if (status == RFX_OK && report->page != NULL)
+            status = rfx_mark_layer_open(o->mem, report->page, &small, &marks->small, err);
+    }
+    return status;
 }
 
 /* Opens the file of --overlay and what is drawn into it. */
@@ -354,9 +402,7 @@ static enum rfx_status open_map(struct rfx_overlay *o, struct rfx_error *err) {
     const char *beside = report->overlay != NULL ? report->overlay
                          : o->viewer != NULL     ? rfx_image_viewer_path(o->viewer)
                                                  : report->page;
-    enum rfx_status status = find_places(o, err);
-    return status == RFX_OK ? rfx_output_spool_open(o->mem, beside, &values, &o->spool, err)
-                            : status;
+    return rfx_output_spool_open(o->mem, beside, &values, &o->spool, err);
 }
 
 enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
@@ -371,8 +417,9 @@ enum rfx_status rfx_overlay_open(struct rfx_overlay *overlay,
     if (status == RFX_OK) status = make_small(overlay, err);
     if (status == RFX_OK && options->report.viewer != NULL)
         status = rfx_image_viewer_open(options, job, choice->output >= 0, &overlay->viewer, err);
+    if (status == RFX_OK) status = find_places(overlay, err);
     if (status == RFX_OK) status = open_map(overlay, err);
-    return status;
+    return status == RFX_OK ? open_marks(overlay, err) : status;
 }
 
 void rfx_overlay_free(struct rfx_overlay *overlay) {
@@ -384,6 +431,10 @@ void rfx_overlay_free(struct rfx_overlay *overlay) {
     rfx_memory_release(overlay->mem, overlay->covers);
     rfx_box_drawing_free(overlay->boxes);
     rfx_box_drawing_free(overlay->small_boxes);
+    for (int i = 0; i < RFX_OVERLAY_MARKS; ++i) {
+        rfx_mark_layer_free(overlay->marks[i].layer);
+        rfx_mark_layer_free(overlay->marks[i].small);
+    }
     for (int row = 0; row < RFX_OVERLAY_ROWS; ++row)
         rfx_memory_release(overlay->mem, overlay->values[row]);
     rfx_memory_release(overlay->mem, overlay->pixel);
@@ -471,7 +522,28 @@ static void look(void *user, const struct rfx_end *end, struct rfx_rect rect,
     rfx_sink_look(&o->sink, end, rect, view);
 }
 
-void rfx_overlay_watch(struct rfx_overlay *overlay, struct rfx_output_sink *sink) {
+/* Draws a point or a box of text into the layers. */
+static enum rfx_status take_mark(void *user, const double *corners, int n, int32_t label,
+                                 struct rfx_error *err) {
+    struct rfx_overlay_marks *marks = user;
+    double placed[8];
+    for (int k = 0; k < n; ++k) {
+        placed[2 * k] = marks->cols.first + marks->cols.step * (corners[2 * k] - 0.5);
+        placed[2 * k + 1] = marks->rows.first + marks->rows.step * (corners[2 * k + 1] - 0.5);
+    }
+    marks->count++;
+    enum rfx_status status = RFX_OK;
+    if (marks->layer != NULL) status = rfx_mark_layer_add(marks->layer, placed, n, label, err);
+    if (status == RFX_OK && marks->small != NULL)
+        status = rfx_mark_layer_add(marks->small, placed, n, label, err);
+    return status;
+}
+
+void rfx_overlay_watch(struct rfx_overlay *overlay, struct rfx_output_sink *sink,
+                       struct rfx_cli_answers *answers) {
+    for (int i = 0; i < RFX_OVERLAY_MARKS; ++i)
+        answers->items[marked_answers[i]].watch =
+            (struct rfx_answer_watch){.take = take_mark, .user = &overlay->marks[i]};
     overlay->sink = *sink;
     sink->look = look;
     sink->write = receive;
@@ -543,9 +615,10 @@ static double colour_of(const struct rfx_overlay *o, float value, unsigned char 
 struct canvas {
     int64_t h, w; /* of the image */
     int64_t rows, cols;
-    int64_t line;                  /* width of outlines */
-    struct rfx_box_drawing *boxes; /* NULL: none */
-    struct rfx_value_range shown;  /* samples that are drawn black and white */
+    int64_t line;                                    /* width of outlines */
+    struct rfx_box_drawing *boxes;                   /* NULL: none */
+    struct rfx_value_range shown;                    /* samples that are drawn black and white */
+    struct rfx_mark_layer *marks[RFX_OVERLAY_MARKS]; /* NULL: none */
 };
 
 static int64_t image_row(const struct canvas *canvas, int64_t row) {
@@ -616,7 +689,7 @@ static double grey_of(const struct rfx_overlay *o, const struct canvas *canvas, 
     return grey > 0.0 ? fmin(grey, 255.0) : 0.0;
 }
 
-/* Combines a row of the image (o->pixels), rows of the map and boxes in o->colours. */
+/* Combines a row of the image (o->pixels), rows of the map, marks and boxes in o->colours. */
 static enum rfx_status put_together(struct rfx_overlay *o, const struct canvas *canvas, int64_t row,
                                     struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(o->job->graph);
@@ -631,8 +704,11 @@ static enum rfx_status put_together(struct rfx_overlay *o, const struct canvas *
             o->colours[3 * col + k] = (float)(grey + cover * ((double)rgb[k] - grey));
         }
     }
+    for (int i = 0; i < RFX_OVERLAY_MARKS && status == RFX_OK; ++i)
+        if (canvas->marks[i] != NULL)
+            status = rfx_mark_layer_row(canvas->marks[i], row, o->colours, err);
     if (canvas->boxes != NULL) rfx_box_drawing_row(canvas->boxes, row, o->colours);
-    return RFX_OK;
+    return status;
 }
 
 /* Gives --viewer a row of the image and, if there is a map, one of its colours. canvas: of the
@@ -673,12 +749,16 @@ static enum rfx_status draw_small(struct rfx_overlay *o, const struct canvas *ca
 static enum rfx_status draw_rows(struct rfx_overlay *o, struct rfx_value_range shown,
                                  struct rfx_error *err) {
     const struct rfx_tensor *input = input_of(o->job->graph);
-    const struct canvas large = {
+    struct canvas large = {
         input->h, input->w, input->h, input->w, rfx_overlay_line(input->h, input->w),
-        o->boxes, shown};
-    const struct canvas small = {input->h, input->w,       o->small.rows, o->small.cols,
-                                 1,        o->small_boxes, shown};
-    const struct canvas tiles = {input->h, input->w, input->h, input->w, 0, NULL, shown};
+        o->boxes, shown,    {NULL}};
+    struct canvas small = {input->h, input->w,       o->small.rows, o->small.cols,
+                           1,        o->small_boxes, shown,         {NULL}};
+    const struct canvas tiles = {input->h, input->w, input->h, input->w, 0, NULL, shown, {NULL}};
+    for (int i = 0; i < RFX_OVERLAY_MARKS; ++i) {
+        large.marks[i] = o->marks[i].layer;
+        small.marks[i] = o->marks[i].small;
+    }
     struct rfx_cli_progress progress;
     enum rfx_status status = rfx_image_rewind(o->job->image, err);
     for (int row = 0; row < RFX_OVERLAY_ROWS; ++row) o->held[row] = -1;
@@ -771,12 +851,24 @@ enum rfx_status rfx_overlay_draw(struct rfx_overlay *o, const struct rfx_cli_ans
     return rfx_image_viewer_commit(o->viewer, answers, shows, err);
 }
 
+/* Adds words such as "; 3 boxes of 'detections'". what: the singular and the plural. */
+static void describe_found(char text[RFX_OVERLAY_TEXT], int64_t n, const char *const what[2],
+                           const char *output) {
+    size_t used = strlen(text);
+    (void)snprintf(text + used, RFX_OVERLAY_TEXT - used, "%s%lld %s of '%.200s'",
+                   used > 0 ? "; " : "", (long long)n, what[n != 1], output);
+}
+
 void rfx_overlay_describe(const struct rfx_overlay *o, char text[RFX_OVERLAY_TEXT]) {
+    static const char *const boxes[2] = {"box", "boxes"};
+    static const char *const marks[RFX_OVERLAY_MARKS][2] = {
+        [RFX_OVERLAY_TEXT_BOXES] = {"box of text", "boxes of text"},
+        [RFX_OVERLAY_POINTS] = {"point", "points"}};
     text[0] = '\0';
     if (o->choice.output >= 0) describe_map(o, text);
-    size_t used = strlen(text);
-    if (o->choice.most_boxes > 0)
-        (void)snprintf(text + used, RFX_OVERLAY_TEXT - used, "%s%lld box%s of '%.200s'",
-                       used > 0 ? "; " : "", (long long)o->n_boxes, o->n_boxes == 1 ? "" : "es",
-                       o->boxes_output);
+    for (int i = 0; i < RFX_OVERLAY_MARKS; ++i)
+        if (o->choice.marked[i] >= 0)
+            describe_found(text, o->marks[i].count, marks[i],
+                           o->job->graph->outputs[o->choice.marked[i]].name);
+    if (o->choice.most_boxes > 0) describe_found(text, o->n_boxes, boxes, o->boxes_output);
 }

@@ -55,6 +55,26 @@ static void rectangles_come_back_as_rows(void **state) {
     free(row);
 }
 
+/* What is not written into a sparse file is zeros, in its last row too. */
+static void sparse_files_are_zeros(void **state) {
+    float row[W], one = 1.5F;
+    const struct rfx_tensor tensor = rfx_tensor_nhwc(1, H, W);
+    const struct rfx_rect at = rfx_rect_make(3, 4, 5, 6);
+    const struct rfx_view view = rfx_view_dense(&one, at, 1);
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_output_spool *spool = NULL;
+    (void)state;
+    assert_int_equal(
+        rfx_output_spool_open_sparse(mem, "test_output_spool.tmp", &tensor, &spool, NULL), RFX_OK);
+    assert_int_equal(rfx_output_spool_write(spool, at, &view, NULL), RFX_OK);
+    for (int64_t y = 0; y < H; y++) {
+        assert_int_equal(rfx_output_spool_read(spool, y, row, NULL), RFX_OK);
+        for (int64_t x = 0; x < W; x++) assert_true(row[x] == (y == 3 && x == 5 ? 1.5F : 0.0F));
+    }
+    rfx_output_spool_free(spool);
+    rfx_memory_free(mem);
+}
+
 static enum rfx_status open_one(struct rfx_memory *mem, void *context, struct rfx_error *err) {
     struct rfx_output_spool *spool = NULL;
     const struct rfx_tensor tensor = rfx_tensor_nhwc(1, 1, 1);
@@ -78,6 +98,7 @@ static void reports_failures(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rectangles_come_back_as_rows),
+        cmocka_unit_test(sparse_files_are_zeros),
         cmocka_unit_test(reports_failures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
