@@ -106,6 +106,7 @@ static enum rfx_status read_softmax(struct rfx_heads *h, const struct rfx_node *
     if (status != RFX_OK || !out->known) return status;
     struct rfx_node softmax = {.op = RFX_OP_SOFTMAX};
     softmax.attr.softmax.logarithm = node->attr.softmax.logarithm;
+    softmax.attr.softmax.steps = node->attr.softmax.steps;
     softmax.attr.softmax.group = out->shape.dims[axis];
     return on_levels(h, softmax, "softmax", out);
 }

@@ -192,6 +192,12 @@ struct rfx_rounding {
     int32_t zero_point;
 };
 
+/* A softmax of bytes, which are float32 here, by a table as in ONNX Runtime: see softmax.h.
+ * out_scale 0: none. */
+struct rfx_softmax_steps {
+    float in_scale, out_scale;
+};
+
 /* Attention within windows of h x w pixels. One of the windows begins at (shift_h, shift_w), 0 <=
  * shift < size; windows at the borders are cut off. The input has the channels of all queries, then
  * as many of all keys, then those of all values, which the output has too; in each, the channels of
@@ -207,7 +213,8 @@ struct rfx_window_attention_attr {
     float scale;
     /* Of the scores, the bias added, before the softmax, and of its results. */
     struct rfx_rounding round_scores, round_weights;
-    int bias;      /* weight index, or -1 */
+    struct rfx_softmax_steps steps; /* of the softmax */
+    int bias;                       /* weight index, or -1 */
     bool by_table; /* true: bias is [(2 h - 1) (2 w - 1)][heads], indexed by how many rows the query
                       is below the key, from -(h - 1) on, then by how many columns it is to the
                       key's right, from -(w - 1) on. false: bias is [heads][h w][h w] */
@@ -338,7 +345,8 @@ union rfx_attr {
         bool logarithm;
         int64_t group; /* SOFTMAX: taken over each group of this many neighbouring channels; 0: over
                           all channels */
-    } softmax;         /* `axis` is read for PLAIN_SOFTMAX only */
+        struct rfx_softmax_steps steps;
+    } softmax; /* `axis` is read for PLAIN_SOFTMAX only */
     struct {
         enum rfx_channel_norm kind;
         float eps;

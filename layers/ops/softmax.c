@@ -1,7 +1,11 @@
 /* SOFTMAX over the channels of each pixel, or over each group of neighbouring channels: exp(x -
  * max) / sum, where the sum runs in channel order in double. With `logarithm`: x - max - log(sum).
- * A NaN among the channels makes all of them NaN. */
+ * A NaN among the channels makes all of them NaN. With `steps`: see softmax.h. */
 #include "layers/ops/softmax.h"
+
+#include <float.h>
+#include <math.h>
+
 #include "layers/core/real_math.h"
 #include "layers/graph/infer.h"
 #include "layers/kernels/kernels.h"
@@ -51,14 +55,50 @@ void rfx_softmax_rows(float *x, int64_t rows, int64_t n) {
     for (; row < rows; row++) rfx_softmax_values(x + row * n, x + row * n, n, false);
 }
 
+void rfx_softmax_table_fill(struct rfx_softmax_table *table, struct rfx_softmax_steps steps,
+                            int64_t n) {
+    const double scale = (double)steps.in_scale;
+    double room = rfx_log((double)(FLT_MAX / (float)n)) - 5; /* of the exponent */
+    double shift = (room > 0 ? room : 0) / scale;
+    table->steps = steps;
+    table->n = n;
+    for (int k = 0; k < 256; k++) table->e[k] = (float)rfx_exp((k - 255 + shift) * scale);
+}
+
+void rfx_softmax_by_table(const struct rfx_softmax_table *table, const float *x, float *out,
+                          int64_t step) {
+    const int64_t end = table->n * step;
+    const float scale = table->steps.in_scale, factor = floorf(1 / table->steps.out_scale);
+    float max = x[0], sum = 0.0f;
+    for (int64_t i = 0; i < end; i += step) max = x[i] > max ? x[i] : max;
+    for (int64_t i = 0; i < end; i += step) {
+        float below = rintf((max - x[i]) / scale); /* no integer if x[i] is not finite */
+        out[i] = table->e[below >= 0.0f && below <= 255.0f ? 255 - (int)below : 0];
+        sum += out[i];
+    }
+    for (int64_t i = 0; i < end; i += step)
+        out[i] = rintf(out[i] * factor / sum) * table->steps.out_scale;
+}
+
 static void softmax_row(const struct rfx_run_args *args, int64_t y) {
     bool logarithm = args->node->attr.softmax.logarithm;
     int64_t c = args->node->out.c, group = args->node->attr.softmax.group;
     int64_t together = group > 0 ? group : c;
+    const struct rfx_softmax_steps steps = args->node->attr.softmax.steps;
+    struct rfx_softmax_table table, *by = NULL;
+    if (steps.out_scale > 0.0f) {
+        rfx_softmax_table_fill(&table, steps, together);
+        by = &table;
+    }
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++)
-        for (int64_t first = 0; first < c; first += together)
-            rfx_softmax_values(rfx_view_f32_at(&args->in[0], y, x) + first,
-                               rfx_view_f32_at(&args->out, y, x) + first, together, logarithm);
+        for (int64_t first = 0; first < c; first += together) {
+            const float *from = rfx_view_f32_at(&args->in[0], y, x) + first;
+            float *to = rfx_view_f32_at(&args->out, y, x) + first;
+            if (by != NULL)
+                rfx_softmax_by_table(by, from, to, 1);
+            else
+                rfx_softmax_values(from, to, together, logarithm);
+        }
 }
 
 int64_t rfx_softmax_rows_at_a_time(int64_t rows, int64_t n) {

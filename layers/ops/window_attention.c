@@ -325,6 +325,18 @@ static void round_values(const struct rfx_rounding *r, float *values, int64_t n)
     }
 }
 
+static void softmax_of(const struct rfx_window_attention_attr *a, float *scores, int64_t rows,
+                       int64_t n) {
+    struct rfx_softmax_table table;
+    if (a->steps.out_scale == 0.0f) {
+        rfx_softmax_rows(scores, rows, n);
+        return;
+    }
+    rfx_softmax_table_fill(&table, a->steps, n);
+    for (int64_t i = 0; i < rows; i++)
+        rfx_softmax_by_table(&table, scores + i * n, scores + i * n, 1);
+}
+
 /* Computes one head's results for `count` requested pixels, in row-major order from pixel number
  * `first` on. */
 static void attend(const struct windows *w, const struct window *win, int64_t head, int64_t first,
@@ -343,7 +355,7 @@ static void attend(const struct windows *w, const struct window *win, int64_t he
         add_bias(w, win, head, y, x, room->scores + i * n);
     }
     round_values(&w->attr->round_scores, room->scores, count * n);
-    rfx_softmax_rows(room->scores, count, n);
+    softmax_of(w->attr, room->scores, count, n);
     round_values(&w->attr->round_weights, room->scores, count * n);
     sum_values(w, win, head, count, room);
     for (int64_t i = 0; i < count; i++) {

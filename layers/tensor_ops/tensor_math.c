@@ -39,21 +39,32 @@ static void softmax_line(const float *x, float *out, int64_t n, int64_t step, bo
 
 struct softmax_loop {
     const struct rfx_run_args *args;
-    int64_t n, inner; /* elements of a line, and their distance */
+    int64_t n, inner;                      /* elements of a line, and their distance */
+    const struct rfx_softmax_table *table; /* NULL: none */
 };
 
 static void one_line(void *user, int64_t line, int thread) {
     const struct softmax_loop *loop = user;
     int64_t first = line / loop->inner * loop->n * loop->inner + line % loop->inner;
+    const float *x = rfx_view_f32(&loop->args->in[0]) + first;
+    float *out = rfx_view_f32(&loop->args->out) + first;
     (void)thread;
-    softmax_line(rfx_view_f32(&loop->args->in[0]) + first, rfx_view_f32(&loop->args->out) + first,
-                 loop->n, loop->inner, loop->args->node->attr.softmax.logarithm);
+    if (loop->table != NULL)
+        rfx_softmax_by_table(loop->table, x, out, loop->inner);
+    else
+        softmax_line(x, out, loop->n, loop->inner, loop->args->node->attr.softmax.logarithm);
 }
 
 static void run_softmax(const struct rfx_run_args *args) {
     const struct rfx_tensor *out = &args->node->out;
     int axis = args->node->attr.softmax.axis;
-    struct softmax_loop loop = {args, out->shape.dims[axis], 1};
+    struct softmax_loop loop = {args, out->shape.dims[axis], 1, NULL};
+    const struct rfx_softmax_steps steps = args->node->attr.softmax.steps;
+    struct rfx_softmax_table table;
+    if (steps.out_scale > 0.0f) {
+        rfx_softmax_table_fill(&table, steps, loop.n);
+        loop.table = &table;
+    }
     for (int i = axis + 1; i < out->shape.rank; i++) loop.inner *= out->shape.dims[i];
     rfx_team_for(out->elems > 4096 ? args->team : NULL, out->elems / loop.n, one_line, &loop);
 }

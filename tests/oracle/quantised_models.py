@@ -852,7 +852,6 @@ OPERATORS = {
 WITHIN_A_QUANTUM = {
     "ConvTranspose": (0.01, "not joined: a sum of float32, of which the order decides near a tie"),
     "ReduceMean": (0.1, "not joined: a sum of float32, of which the order decides near a tie"),
-    "Softmax": (0.2, "ONNX Runtime divides by floor(1 / scale); rfexec computes it in float32"),
 }
 
 

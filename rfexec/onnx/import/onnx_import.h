@@ -639,8 +639,9 @@ int rfx_onnx_reduce_all(struct rfx_onnx_import *ctx, const char *suffix, enum rf
                         int in);
 
 /* Softmax and LogSoftmax of a node, by the attribute "axis". `old`: as before opset 13, all axes
- * from it on together are one vector (onnx_import_norm.c). */
-int rfx_onnx_softmax_of(struct rfx_onnx_import *ctx, const char *suffix, int in, bool old);
+ * from it on together are one vector. steps: of bytes, or zeros (onnx_import_norm.c). */
+int rfx_onnx_softmax_of(struct rfx_onnx_import *ctx, const char *suffix, int in, bool old,
+                        struct rfx_softmax_steps steps);
 
 /* Return the number k of the current Trilu, and the axis of the current CumSum for a tensor of this
  * rank (onnx_import_elementwise.c). */

@@ -353,15 +353,19 @@ int rfx_onnx_lp_norm(struct rfx_onnx_import *ctx) {
 }
 
 int rfx_onnx_softmax(struct rfx_onnx_import *ctx) {
-    return rfx_onnx_softmax_of(ctx, "", rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0)), ctx->opset < 13);
+    const struct rfx_softmax_steps none = {0.0f, 0.0f};
+    return rfx_onnx_softmax_of(ctx, "", rfx_onnx_any(ctx, rfx_onnx_in(ctx, 0)), ctx->opset < 13,
+                               none);
 }
 
-int rfx_onnx_softmax_of(struct rfx_onnx_import *ctx, const char *suffix, int in, bool old) {
+int rfx_onnx_softmax_of(struct rfx_onnx_import *ctx, const char *suffix, int in, bool old,
+                        struct rfx_softmax_steps steps) {
     bool last;
     const struct rfx_shape shape = rfx_onnx_tensor_of(ctx, in)->shape;
     int axis = rfx_onnx_axis_attr(ctx, old ? 1 : -1, shape.rank);
     struct rfx_node node = {.op = RFX_OP_PLAIN_SOFTMAX};
     node.attr.softmax.logarithm = rfx_onnx_op_is(ctx, "LogSoftmax");
+    node.attr.softmax.steps = steps;
     bool one_axis = !old || rfx_shape_product(&shape, axis + 1, shape.rank) == 1;
     int map = one_axis ? rfx_onnx_map_of_channels(ctx, in, axis, &last) : -1;
     if (map >= 0) {

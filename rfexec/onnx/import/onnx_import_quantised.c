@@ -500,14 +500,16 @@ int rfx_onnx_quantised_act(struct rfx_onnx_import *ctx) {
                 type);
 }
 
-/* Softmax: float32 between two conversions. Attribute "opset": the meaning of the axis, as in
- * rfx_onnx_softmax_of. */
+/* Softmax by a table, between two conversions. Attribute "opset": the meaning of the axis, as in
+ * rfx_onnx_softmax_of; a node of the form DequantizeLinear, Softmax, QuantizeLinear has that of the
+ * model. */
 int rfx_onnx_quantised_softmax(struct rfx_onnx_import *ctx) {
     int32_t type = rfx_onnx_in_type(ctx, 0);
-    bool old = rfx_onnx_attr_int(ctx, "opset", 13) < 13;
-    int made = rfx_onnx_softmax_of(ctx, "/function", dequantised(ctx, 0), old);
-    return bind(ctx, convert_by(ctx, "", made, rfx_type_of_onnx(type), read_step(ctx, 3, type)),
-                type);
+    bool old = rfx_onnx_attr_int(ctx, "opset", ctx->opset) < 13;
+    struct step from = read_step(ctx, 1, type), to = read_step(ctx, 3, type);
+    const struct rfx_softmax_steps steps = {from.scale, to.scale};
+    int made = rfx_onnx_softmax_of(ctx, "/function", dequantised(ctx, 0), old, steps);
+    return bind(ctx, convert_by(ctx, "", made, rfx_type_of_onnx(type), to), type);
 }
 
 /* Adds the mean over space of a map of bytes. */

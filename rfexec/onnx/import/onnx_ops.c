@@ -135,7 +135,7 @@ static const struct rfx_onnx_op op_rows[] = {
     {"QLinearSigmoid", rfx_onnx_quantised_act, NULL, RFX_ONNX_ROWS,
      "of com.microsoft: uint8 and int8; computed in float32"},
     {"QLinearSoftmax", rfx_onnx_quantised_softmax, NULL, RFX_ONNX_ROWS,
-     "of com.microsoft: uint8 and int8; computed in float32"},
+     "of com.microsoft: uint8 and int8"},
     {"QuantizeLinear", rfx_onnx_quantise, NULL, RFX_ONNX_ROWS,
      "to uint8, int8, uint16 and int16; 16 bits, and several scales, in float32"},
     {"RMSNormalization", rfx_onnx_rms_norm, NULL, RFX_ONNX_ROWS,

@@ -33,8 +33,9 @@ static bool is_clamp(const struct rfx_onnx_node *node) {
 
 static bool computes(const struct rfx_onnx_node *node) {
     static const char *const names[] = {"Conv",        "Add",    "Mul",  "GlobalAveragePool",
-                                        "AveragePool", "Concat", "Gemm", "MatMul"};
-    return rfx_onnx_is_own_domain(node->domain) && rfx_onnx_index_of(node->op, names, 8) >= 0;
+                                        "AveragePool", "Concat", "Gemm", "MatMul",
+                                        "Softmax"};
+    return rfx_onnx_is_own_domain(node->domain) && rfx_onnx_index_of(node->op, names, 9) >= 0;
 }
 
 /* Returns the index of the node that makes a tensor, or -1. */
@@ -299,8 +300,11 @@ static bool describe(struct rfx_onnx_import *ctx, const struct rfx_onnx_joins *j
     }
     if (is_own(node, "Concat")) return describe_concat(ctx, joins, node, q, j);
     put(j, x, 0, 3);
-    if (is_own(node, "GlobalAveragePool") || is_own(node, "AveragePool")) {
-        j->op = is_own(node, "AveragePool") ? "QLinearAveragePool" : "QLinearGlobalAveragePool";
+    if (is_own(node, "GlobalAveragePool") || is_own(node, "AveragePool") ||
+        is_own(node, "Softmax")) {
+        j->op = is_own(node, "Softmax")       ? "QLinearSoftmax"
+                : is_own(node, "AveragePool") ? "QLinearAveragePool"
+                                              : "QLinearGlobalAveragePool";
         j->domain = "com.microsoft";
         put(j, q, 1, 3);
         return true;

@@ -493,7 +493,8 @@ enum rfx_status rfx_find_windows(const struct rfx_graph *graph, int softmax, int
     struct search s = {.graph = graph, .err = err, .out = out, .scale = 1.0};
     int scores;
     bool good = true;
-    *out = (struct rfx_found_windows){.found = false};
+    *out = (struct rfx_found_windows){.found = false,
+                                      .attr.steps = graph->nodes[softmax].attr.softmax.steps};
     enum rfx_status status = climb(&s, softmax, &scores);
     if (status != RFX_OK || scores < 0) return status;
     const int nodes[3] = {node_of(&s, scores)->in[0], node_of(&s, scores)->in[1], values};

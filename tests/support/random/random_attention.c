@@ -39,6 +39,7 @@ int random_add_window_attention(struct random_maker *m, int in) {
         a.round_scores =
             (struct rfx_rounding){RFX_TYPE_INT8, 0.04f, (int32_t)random_draw(m, -9, 9)};
         a.round_weights = (struct rfx_rounding){RFX_TYPE_UINT8, 1.0f / 255, 0};
+        if (random_chance(m, 50)) a.steps = (struct rfx_softmax_steps){0.04f, 1.0f / 255};
     }
     struct rfx_node node = {.op = RFX_OP_WINDOW_ATTENTION, .n_in = 1};
     int maps = three_maps(m, in, a.heads * (2 * size + (a.value_size > 0 ? a.value_size : size)));

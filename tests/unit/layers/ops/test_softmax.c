@@ -37,7 +37,41 @@ static void rows_are_single_ones(void **state) {
         }
 }
 
+/* Bytes a step of log 2 apart: weights 4, 2 and 1 of 7, in 254ths, since floor(1 / (1 / 255)) is
+ * 254 in float32, and in 256ths. */
+static void bytes_by_hand(void **state) {
+    static const float scale[2] = {1.0f / 255, 1.0f / 256},
+                       want[2][3] = {{145, 73, 36}, {146, 73, 37}};
+    const float step = logf(2.0f);
+    (void)state;
+    for (int apart = 1; apart < 4; apart += 2)
+        for (int k = 0; k < 2; k++) {
+            float x[9] = {0.0f}, out[9] = {0.0f};
+            struct rfx_softmax_table table;
+            for (int i = 0; i < 3; i++) x[i * apart] = (float)(100 - i) * step;
+            rfx_softmax_table_fill(&table, (struct rfx_softmax_steps){step, scale[k]}, 3);
+            rfx_softmax_by_table(&table, x, out, apart);
+            for (int i = 0; i < 3; i++) assert_true(out[i * apart] == want[k][i] * scale[k]);
+            for (int i = 0; apart == 3 && i < 9; i++) assert_true(i % 3 == 0 || out[i] == 0.0f);
+        }
+}
+
+/* Values far apart, and such as no bytes give, have no weight, but are no error. */
+static void strange_bytes(void **state) {
+    static const float odd[] = {NAN, -INFINITY, -1e30f, -300.0f};
+    (void)state;
+    for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
+        float x[3] = {1.0f, odd[k], 1.0f};
+        struct rfx_softmax_table table;
+        rfx_softmax_table_fill(&table, (struct rfx_softmax_steps){1.0f, 1.0f / 256}, 3);
+        rfx_softmax_by_table(&table, x, x, 1);
+        assert_true(x[0] == 0.5f && x[1] == 0.0f && x[2] == 0.5f);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_single_ones)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(rows_are_single_ones),
+                                       cmocka_unit_test(bytes_by_hand),
+                                       cmocka_unit_test(strange_bytes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -379,14 +379,14 @@ static void write_bytes(enum changed changed) {
     maker_add(&graph, "MatMul", "qt k1", "d");
     to_bytes("d", "ds", "d8");
     to_floats("d8", changed == OTHER_SCALE ? "es" : "ds", "d1");
-    maker_add(&graph, "Mul", "d1 one", "d2");
-    maker_add_int(&graph, "Softmax", changed == TIMES_ONE ? "d2" : "d1", "p", "axis", -1);
+    maker_add_int(&graph, "Softmax", "d1", "p", "axis", -1);
     to_bytes("p", "ps", "p8");
     if (later) to_floats("p8", "ps", "p1");
     maker_add_ints(&graph, "Transpose", later ? "p1" : "p8", later ? "pt" : "t8", "perm", last_two,
                    4);
     if (!later) to_floats("t8", "ps", "pt");
-    maker_add(&graph, "MatMul", "v1 pt", "o");
+    maker_add(&graph, "Mul", "pt one", "pt1");
+    maker_add(&graph, "MatMul", changed == TIMES_ONE ? "v1 pt1" : "v1 pt", "o");
     maker_add(&graph, "Reshape", "o map", "o1");
     maker_add(&graph, "Reshape", "v1 map", "v2");
     maker_add(&graph, "Add", "o1 v2", "y");
@@ -416,6 +416,7 @@ static void bytes_in_between(void **state) {
             assert_int_equal(a->round_scores.zero_point, 100);
             assert_true(a->round_weights.to == RFX_TYPE_UINT8);
             assert_true(a->round_weights.scale == 1.0f / 255 && a->round_weights.zero_point == 0);
+            assert_true(a->steps.in_scale == 0.011f && a->steps.out_scale == 1.0f / 255);
         }
         if (changed != OTHER_SCALE)
             made[changed == TURNED_LATER ? 2 : changed] = test_run_output(net, image, 0);
