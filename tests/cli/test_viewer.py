@@ -5,6 +5,7 @@ smaller level against means that are calculated here. Needs Python alone. What a
 tests/acceptance/viewer_page.py."""
 import json
 import os
+import re
 import shutil
 import signal
 import struct
@@ -121,7 +122,9 @@ def check_tiles(w, h):
     every plan."""
     rows = picture("in.png", w, h)
     shown = ("--overlay-of", "2", "--threshold", "0.05", "--points", "points.geojson")
-    run("run", model, "in.png", "--untiled", "--viewer", "seen", "--overlay", "overlay.png", *shown)
+    run("run", model, "in.png", "--untiled", "--viewer", "seen", *shown)
+    run("run", model, "in.png", "--viewer", "beside", "--overlay", "overlay.png", *shown[:2])  # without points
+    shutil.rmtree("beside")
     assert sorted(os.listdir("seen")) == [
         "image.dzi", "image_files", "index.html", "map.dzi", "map_files", "points.js", "view.js"]
     assert check_pyramid("seen/image", w, h, 3) == rows
@@ -140,7 +143,11 @@ def check_tiles(w, h):
         shutil.rmtree("seen")
         done = json.loads(run("run", model, "in.png", *plan, "--viewer", "seen/", *shown, "--json").stdout)
         assert files_of("seen") == first, plan
-        assert done["viewer"] == {"folder": "seen/", "shows": view_of("seen")["layers"][1]["shows"]}
+        shows = view_of("seen")["layers"][1]["shows"]
+        with open("points.geojson", encoding="utf-8") as file:
+            points = len(json.load(file)["features"])
+        assert done["viewer"]["folder"] == "seen/"
+        assert re.fullmatch(re.escape(shows) + "; %d points of '.+'" % points, done["viewer"]["shows"])
         assert done["measured"]["peak_rss_bytes"] <= 24 << 20 or plan[0] != "--memory"
     shutil.rmtree("seen")
 
