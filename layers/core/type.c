@@ -62,6 +62,13 @@ void rfx_type_limits(enum rfx_type type, float *lo, float *hi) {
     *hi = rows[type].hi;
 }
 
+bool rfx_type_takes_steps(enum rfx_type type, float scale, int32_t zero_point) {
+    float lo, hi, zero = (float)zero_point;
+    if (!rfx_type_is_byte(type)) return false;
+    rfx_type_limits(type, &lo, &hi);
+    return scale > 0.0f && isfinite(scale) && zero >= lo && zero <= hi;
+}
+
 /* Returns the value truncated to an integer and clamped to [lo, hi]; 0 for NaN. Values of 2^63 and
  * above are compared first because no int64 can hold them. */
 static int64_t whole_of(float value, int64_t lo, int64_t hi) {

@@ -62,6 +62,10 @@ static inline bool rfx_type_is_stored(enum rfx_type type) {
  * power of two. Stored types only. */
 void rfx_type_limits(enum rfx_type type, float *lo, float *hi);
 
+/* Returns whether QuantizeLinear to the type can have this scale and zero point: the type is UINT8
+ * or INT8, the scale positive and finite, the zero point a value of the type. */
+bool rfx_type_takes_steps(enum rfx_type type, float scale, int32_t zero_point);
+
 /* Writes `count` floats as elements of a stored type. Integers are rounded to the nearest whole
  * number, halves to the even one, and clamped to the type's range: ONNX's saturate(round(x)) of
  * QuantizeLinear. NaN becomes 0. Booleans become 0 for zero and 1 for all other values. FLOAT32

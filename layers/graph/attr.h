@@ -192,8 +192,8 @@ struct rfx_rounding {
     int32_t zero_point;
 };
 
-/* A softmax of bytes, which are float32 here, by a table as in ONNX Runtime: see softmax.h.
- * out_scale 0: none. */
+/* Scales of a softmax of bytes, which is computed by a table as in ONNX Runtime (softmax.h).
+ * out_scale 0: the softmax is none of bytes. */
 struct rfx_softmax_steps {
     float in_scale, out_scale;
 };
@@ -211,7 +211,7 @@ struct rfx_window_attention_attr {
     int64_t heads;
     int64_t value_size; /* channels of a head's values; 0: as many as of its keys */
     float scale;
-    /* Of the scores, the bias added, before the softmax, and of its results. */
+    /* Of the scores, after the bias is added, and of the results of the softmax. */
     struct rfx_rounding round_scores, round_weights;
     struct rfx_softmax_steps steps; /* of the softmax */
     int bias;                       /* weight index, or -1 */

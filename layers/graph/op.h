@@ -86,6 +86,8 @@ static inline struct rfx_range rfx_pack_units(const struct rfx_pack_part *part, 
 }
 
 #define RFX_TYPE_BIT(type) (1U << (type))
+#define RFX_TYPES_OF_BYTES (RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8))
+#define RFX_TYPES_FLOATS_AND_BYTES (RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPES_OF_BYTES)
 
 struct rfx_op_def {
     const char *name; /* "Conv" */

@@ -10,9 +10,7 @@
 #include "layers/kernels/kernels.h"
 
 #define PIECE_ELEMS 16384 /* elements of a PLAIN tensor per work item */
-#define TYPES                                                                                      \
-    (RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8) | \
-     RFX_TYPE_BIT(RFX_TYPE_INT32))
+#define TYPES (RFX_TYPES_FLOATS_AND_BYTES | RFX_TYPE_BIT(RFX_TYPE_INT32))
 
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
                              struct rfx_error *err) {
@@ -27,13 +25,11 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
         return rfx_infer_refuse(node, err, "from %s to %s is no conversion",
                                 rfx_type_name(in->type), rfx_type_name(to));
     enum rfx_type other = to == RFX_TYPE_FLOAT32 ? in->type : to;
-    bool bytes = rfx_type_is_byte(other);
-    float scale = node->attr.convert.scale, lo, hi;
-    rfx_type_limits(other, &lo, &hi);
-    float zero = (float)node->attr.convert.zero_point;
-    if (scale == 0.0f ? zero != 0.0f : !(bytes && scale > 0.0f && zero >= lo && zero <= hi))
-        return rfx_infer_refuse(node, err, "scale %g and zero point %g of %s", (double)scale,
-                                (double)zero, rfx_type_name(other));
+    float scale = node->attr.convert.scale;
+    int32_t zero = node->attr.convert.zero_point;
+    if (scale == 0.0f ? zero != 0 : !rfx_type_takes_steps(other, scale, zero))
+        return rfx_infer_refuse(node, err, "scale %g and zero point %d of %s", (double)scale,
+                                (int)zero, rfx_type_name(other));
     if (in->quant != NULL)
         return rfx_infer_refuse(node, err, "input 0 has scales, which a conversion would ignore");
     node->out = *in;

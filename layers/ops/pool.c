@@ -384,8 +384,7 @@ const struct rfx_op_def rfx_op_pool_max = {
     .name = "MaxPool",
     .spatial = true,
     .kind = RFX_CLASS_POOLING,
-    .types =
-        RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8),
+    .types = RFX_TYPES_FLOATS_AND_BYTES,
     .keeps_type = true,
     .infer = infer_pool,
     .window = pool_window,

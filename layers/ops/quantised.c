@@ -10,7 +10,6 @@
 #include "layers/kernels/kernels.h"
 
 #define PIECE_ELEMS 16384 /* elements of a PLAIN tensor per work item */
-#define BYTES (RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8))
 
 /* --- INT_ADD, INT_MUL --- */
 
@@ -87,11 +86,11 @@ static void run_pair(const struct rfx_run_args *args) {
         rfx_units_share(args, rfx_units_of_rows(args), 0, pair_unit, args);
 }
 
-#define PAIR(onnx_name)                                                               \
-    {                                                                                 \
-        .name = (onnx_name), .spatial = true, .kind = RFX_CLASS_JOIN, .types = BYTES, \
-        .keeps_type = true, .infer = infer_pair, .axis_map = rfx_op_map_broadcast,    \
-        .in_place = rfx_op_in_place_elementwise, .run = run_pair                      \
+#define PAIR(onnx_name)                                                                            \
+    {                                                                                              \
+        .name = (onnx_name), .spatial = true, .kind = RFX_CLASS_JOIN, .types = RFX_TYPES_OF_BYTES, \
+        .keeps_type = true, .infer = infer_pair, .axis_map = rfx_op_map_broadcast,                 \
+        .in_place = rfx_op_in_place_elementwise, .run = run_pair                                   \
     }
 
 const struct rfx_op_def rfx_op_int_add = PAIR("QLinearAdd");
@@ -172,7 +171,7 @@ const struct rfx_op_def rfx_op_int_mean = {
     .name = "QLinearGlobalAveragePool",
     .spatial = false,
     .kind = RFX_CLASS_POOLING,
-    .types = BYTES,
+    .types = RFX_TYPES_OF_BYTES,
     .infer = infer_mean,
     .reduction = &mean_reduction,
     .scratch_bytes = rfx_reduction_scratch_bytes,

@@ -55,14 +55,16 @@ void rfx_softmax_rows(float *x, int64_t rows, int64_t n) {
     for (; row < rows; row++) rfx_softmax_values(x + row * n, x + row * n, n, false);
 }
 
-void rfx_softmax_table_fill(struct rfx_softmax_table *table, struct rfx_softmax_steps steps,
-                            int64_t n) {
+const struct rfx_softmax_table *rfx_softmax_table_of(struct rfx_softmax_table *room,
+                                                     struct rfx_softmax_steps steps, int64_t n) {
     const double scale = (double)steps.in_scale;
-    double room = rfx_log((double)(FLT_MAX / (float)n)) - 5; /* of the exponent */
-    double shift = (room > 0 ? room : 0) / scale;
-    table->steps = steps;
-    table->n = n;
-    for (int k = 0; k < 256; k++) table->e[k] = (float)rfx_exp((k - 255 + shift) * scale);
+    if (steps.out_scale == 0.0f) return NULL;
+    double most = rfx_log((double)(FLT_MAX / (float)n)) - 5; /* exponent of the largest value */
+    double shift = (most > 0 ? most : 0) / scale;            /* in steps */
+    room->steps = steps;
+    room->n = n;
+    for (int k = 0; k < 256; k++) room->e[k] = (float)rfx_exp((k - 255 + shift) * scale);
+    return room;
 }
 
 void rfx_softmax_by_table(const struct rfx_softmax_table *table, const float *x, float *out,
@@ -84,18 +86,15 @@ static void softmax_row(const struct rfx_run_args *args, int64_t y) {
     bool logarithm = args->node->attr.softmax.logarithm;
     int64_t c = args->node->out.c, group = args->node->attr.softmax.group;
     int64_t together = group > 0 ? group : c;
-    const struct rfx_softmax_steps steps = args->node->attr.softmax.steps;
-    struct rfx_softmax_table table, *by = NULL;
-    if (steps.out_scale > 0.0f) {
-        rfx_softmax_table_fill(&table, steps, together);
-        by = &table;
-    }
+    struct rfx_softmax_table room;
+    const struct rfx_softmax_table *table =
+        rfx_softmax_table_of(&room, args->node->attr.softmax.steps, together);
     for (int64_t x = args->rect.x0; x < args->rect.x1; x++)
         for (int64_t first = 0; first < c; first += together) {
             const float *from = rfx_view_f32_at(&args->in[0], y, x) + first;
             float *to = rfx_view_f32_at(&args->out, y, x) + first;
-            if (by != NULL)
-                rfx_softmax_by_table(by, from, to, 1);
+            if (table != NULL)
+                rfx_softmax_by_table(table, from, to, 1);
             else
                 rfx_softmax_values(from, to, together, logarithm);
         }

@@ -16,20 +16,23 @@ void rfx_softmax_values(const float *x, float *out, int64_t n, bool logarithm);
  * at a time; each row has the same bits as if computed alone. */
 void rfx_softmax_rows(float *x, int64_t rows, int64_t n);
 
-/* The softmax of n multiples of in_scale as the QLinearSoftmax of ONNX Runtime computes it of
- * bytes: e[k] = exp(k * in_scale + shift), k from -255 to 0, is a table, whose shift leaves room
- * for the sum in float32; out[i] = round(e[k[i]] * floor(1 / out_scale) / sum) * out_scale, where
- * k[i] is how many steps x[i] is above the largest value, and the sum runs from the first value to
- * the last. QuantizeLinear by out_scale then gives ONNX Runtime's bytes. */
+/* A softmax of bytes as ONNX Runtime's QLinearSoftmax computes it. The n values are float32,
+ * multiples of in_scale that are at most 255 steps apart. Value x has the exponential
+ * e[255 - (largest value - x) / in_scale], where e[k] = exp((k - 255) * in_scale + shift). The
+ * shift leaves room for the sum in float32, which runs from the first value to the last. The result
+ * is round(exponential * floor(1 / out_scale) / sum) * out_scale. QuantizeLinear by out_scale then
+ * gives ONNX Runtime's bytes. */
 struct rfx_softmax_table {
     struct rfx_softmax_steps steps;
     int64_t n;
     float e[256];
 };
-void rfx_softmax_table_fill(struct rfx_softmax_table *table, struct rfx_softmax_steps steps,
-                            int64_t n);
 
-/* For values that lie `step` apart, in x and in out, which may be x. */
+/* Makes a table in *room and returns it; NULL if `steps` are none. */
+const struct rfx_softmax_table *rfx_softmax_table_of(struct rfx_softmax_table *room,
+                                                     struct rfx_softmax_steps steps, int64_t n);
+
+/* Computes the softmax of table->n values that lie `step` apart in x and in out; out may be x. */
 void rfx_softmax_by_table(const struct rfx_softmax_table *table, const float *x, float *out,
                           int64_t step);
 

@@ -13,7 +13,6 @@
  * with v are computed as by PLAIN_SOFTMAX and MATMUL, over the window's pixels row by row. So the
  * bits of an element depend neither on the rectangle nor on which other elements are computed with
  * it. */
-#include <math.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -77,14 +76,11 @@ static int64_t table_row(const struct rfx_window_attention_attr *a) {
     return (2 * a->w - 1) * a->heads;
 }
 
-/* Returns whether a rounding is none or one to bytes. */
-static bool is_rounding(const struct rfx_rounding *r) {
-    float lo, hi;
-    if (r->scale == 0.0f) return true;
-    if (!rfx_type_is_byte(r->to)) return false;
-    rfx_type_limits(r->to, &lo, &hi);
-    float zero = (float)r->zero_point;
-    return r->scale > 0.0f && isfinite(r->scale) && zero >= lo && zero <= hi;
+static enum rfx_status check_rounding(const struct rfx_node *node, const struct rfx_rounding *r,
+                                      struct rfx_error *err) {
+    if (r->scale == 0.0f || rfx_type_takes_steps(r->to, r->scale, r->zero_point)) return RFX_OK;
+    return rfx_infer_refuse(node, err, "rounding by scale %g and zero point %d of %s",
+                            (double)r->scale, (int)r->zero_point, rfx_type_name(r->to));
 }
 
 static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *node,
@@ -103,8 +99,9 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     if (a->by_table && table_row(a) > RFX_PACK_MIN_TEMP_ELEMS)
         return rfx_infer_refuse(node, err, "a table of biases of %lld elements a row, more than %d",
                                 (long long)table_row(a), RFX_PACK_MIN_TEMP_ELEMS);
-    if (!is_rounding(&a->round_scores) || !is_rounding(&a->round_weights))
-        return rfx_infer_refuse(node, err, "a rounding with a scale or zero point of no bytes");
+    status = check_rounding(node, &a->round_scores, err);
+    if (status == RFX_OK) status = check_rounding(node, &a->round_weights, err);
+    if (status != RFX_OK) return status;
     return rfx_infer_set_map(node, a->heads * value_size_of(a, in->c), in->h, in->w, err);
 }
 
@@ -325,16 +322,14 @@ static void round_values(const struct rfx_rounding *r, float *values, int64_t n)
     }
 }
 
+/* Computes the softmax of each of `rows` rows of n scores in place. */
 static void softmax_of(const struct rfx_window_attention_attr *a, float *scores, int64_t rows,
                        int64_t n) {
-    struct rfx_softmax_table table;
-    if (a->steps.out_scale == 0.0f) {
-        rfx_softmax_rows(scores, rows, n);
-        return;
-    }
-    rfx_softmax_table_fill(&table, a->steps, n);
-    for (int64_t i = 0; i < rows; i++)
-        rfx_softmax_by_table(&table, scores + i * n, scores + i * n, 1);
+    struct rfx_softmax_table room;
+    const struct rfx_softmax_table *table = rfx_softmax_table_of(&room, a->steps, n);
+    if (table == NULL) rfx_softmax_rows(scores, rows, n);
+    for (int64_t i = 0; table != NULL && i < rows; i++)
+        rfx_softmax_by_table(table, scores + i * n, scores + i * n, 1);
 }
 
 /* Computes one head's results for `count` requested pixels, in row-major order from pixel number

@@ -139,25 +139,22 @@ static bool same_bytes(const struct rfx_graph *graph, const struct rfx_node *nod
     return k == 0;
 }
 
-#define FLOATS_AND_BYTES \
-    (RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8))
-
 const struct rfx_op_def rfx_op_to_plain = {.name = "ToPlain",
                                            .spatial = false,
-                                           .types = FLOATS_AND_BYTES,
+                                           .types = RFX_TYPES_FLOATS_AND_BYTES,
                                            .keeps_type = true,
                                            .infer = infer_to_plain,
                                            .run = run_to_plain};
 const struct rfx_op_def rfx_op_to_nhwc = {.name = "ToMap",
                                           .spatial = false,
-                                          .types = FLOATS_AND_BYTES,
+                                          .types = RFX_TYPES_FLOATS_AND_BYTES,
                                           .keeps_type = true,
                                           .infer = infer_to_nhwc,
                                           .run = run_to_nhwc};
 const struct rfx_op_def rfx_op_nhwc_as_plain = {
     .name = "MapAsPlain",
     .view = true,
-    .types = FLOATS_AND_BYTES,
+    .types = RFX_TYPES_FLOATS_AND_BYTES,
     .keeps_type = true,
     .infer = infer_as_plain,
     .in_place = same_bytes,
@@ -166,7 +163,7 @@ const struct rfx_op_def rfx_op_nhwc_as_plain = {
 const struct rfx_op_def rfx_op_plain_as_nhwc = {
     .name = "PlainAsMap",
     .view = true,
-    .types = FLOATS_AND_BYTES,
+    .types = RFX_TYPES_FLOATS_AND_BYTES,
     .keeps_type = true,
     .infer = infer_as_nhwc,
     .in_place = same_bytes,
@@ -175,7 +172,7 @@ const struct rfx_op_def rfx_op_plain_as_nhwc = {
 const struct rfx_op_def rfx_op_reshape = {
     .name = "Reshape",
     .view = true,
-    .types = FLOATS_AND_BYTES,
+    .types = RFX_TYPES_FLOATS_AND_BYTES,
     .keeps_type = true,
     .infer = infer_reshape,
     .in_place = same_bytes,

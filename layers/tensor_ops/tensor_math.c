@@ -59,12 +59,8 @@ static void run_softmax(const struct rfx_run_args *args) {
     const struct rfx_tensor *out = &args->node->out;
     int axis = args->node->attr.softmax.axis;
     struct softmax_loop loop = {args, out->shape.dims[axis], 1, NULL};
-    const struct rfx_softmax_steps steps = args->node->attr.softmax.steps;
-    struct rfx_softmax_table table;
-    if (steps.out_scale > 0.0f) {
-        rfx_softmax_table_fill(&table, steps, loop.n);
-        loop.table = &table;
-    }
+    struct rfx_softmax_table room;
+    loop.table = rfx_softmax_table_of(&room, args->node->attr.softmax.steps, loop.n);
     for (int i = axis + 1; i < out->shape.rank; i++) loop.inner *= out->shape.dims[i];
     rfx_team_for(out->elems > 4096 ? args->team : NULL, out->elems / loop.n, one_line, &loop);
 }

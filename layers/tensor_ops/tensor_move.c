@@ -176,18 +176,15 @@ static int64_t **gather_table(struct rfx_node *node, int64_t *count) {
     return &node->attr.gather.map;
 }
 
-#define FLOATS_AND_BYTES \
-    (RFX_TYPE_BIT(RFX_TYPE_FLOAT32) | RFX_TYPE_BIT(RFX_TYPE_UINT8) | RFX_TYPE_BIT(RFX_TYPE_INT8))
-
 const struct rfx_op_def rfx_op_transpose = {.name = "Transpose",
                                             .spatial = false,
-                                            .types = FLOATS_AND_BYTES,
+                                            .types = RFX_TYPES_FLOATS_AND_BYTES,
                                             .keeps_type = true,
                                             .infer = infer_transpose,
                                             .run = run_transpose};
 const struct rfx_op_def rfx_op_plain_slice = {.name = "Slice",
                                               .spatial = false,
-                                              .types = FLOATS_AND_BYTES,
+                                              .types = RFX_TYPES_FLOATS_AND_BYTES,
                                               .keeps_type = true,
                                               .infer = infer_slice,
                                               .run = run_slice};

@@ -362,36 +362,33 @@ int rfx_onnx_ordered(struct rfx_onnx_import *ctx, int map, bool last) {
     return last ? rfx_onnx_channels_last(ctx, map) : map;
 }
 
-int rfx_onnx_elements_moved(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
-                            struct rfx_onnx_moved *moved) {
-    struct rfx_pixels *p = &moved->order;
-    *moved = (struct rfx_onnx_moved){.last = false};
-    ctx->order = -1;
-    int in = rfx_onnx_any(ctx, x), behind = rfx_onnx_elements_behind(ctx, in);
-    moved->last = behind >= 0;
-    moved->behind = ctx->order;
-    if (moved->last || rfx_onnx_failed(ctx) || rfx_onnx_is_map(ctx, in))
-        return moved->last ? behind : in;
-    moved->far = describe(ctx, in, p) && (p->rank > 3 || !rfx_pixels_are_in_order(p, false));
-    int64_t all = p->extent[RFX_PIXELS_CHANNEL], count = moved->far ? rfx_pixels_pick(p, NULL) : 0;
-    moved->far = count > 0;
-    if (!moved->far) return in;
-    if (count == all) return p->map;
-    int64_t *channels = rfx_onnx_alloc(ctx, (size_t)count, sizeof *channels);
-    if (channels == NULL) return -1;
-    (void)rfx_pixels_pick(p, channels);
-    p->map = rfx_onnx_select(ctx, "/channels", p->map, channels, count);
-    return p->map;
+int rfx_onnx_moved_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
+                       struct rfx_pixels *order) {
+    int in = rfx_onnx_any(ctx, x);
+    *order = (struct rfx_pixels){.map = -1};
+    if (rfx_onnx_failed(ctx) || rfx_onnx_is_map(ctx, in)) return in;
+    struct rfx_pixels p;
+    bool reordered = describe(ctx, in, &p) && (p.rank > 3 || !rfx_pixels_are_in_order(&p, false) ||
+                                               rfx_onnx_elements_behind(ctx, in) >= 0);
+    int64_t count = reordered ? rfx_pixels_pick(&p, NULL) : 0;
+    if (count == 0) return in;
+    if (count < p.extent[RFX_PIXELS_CHANNEL]) {
+        int64_t *channels = rfx_onnx_alloc(ctx, (size_t)count, sizeof *channels);
+        if (channels == NULL) return -1;
+        (void)rfx_pixels_pick(&p, channels);
+        p.map = rfx_onnx_select(ctx, "/channels", p.map, channels, count);
+    }
+    *order = p;
+    return p.map;
 }
 
-int rfx_onnx_move_back(struct rfx_onnx_import *ctx, int made, const struct rfx_onnx_moved *moved) {
-    struct rfx_pixels order = moved->order;
-    ctx->order = moved->behind;
-    if (!moved->far || made < 0) return rfx_onnx_ordered(ctx, made, moved->last);
-    order.map = made;
-    struct rfx_shape shape = rfx_pixels_shape(&order);
-    return rfx_pixels_are_in_order(&order, false) ? rfx_onnx_plain_as(ctx, made, &shape)
-                                                  : rfx_onnx_emit_pixels(ctx, &order);
+int rfx_onnx_move_back(struct rfx_onnx_import *ctx, int made, const struct rfx_pixels *order) {
+    if (order->map < 0 || made < 0) return made;
+    struct rfx_pixels p = *order;
+    struct rfx_shape shape = rfx_pixels_shape(&p);
+    p.map = made;
+    return rfx_pixels_are_in_order(&p, false) ? rfx_onnx_plain_as(ctx, made, &shape)
+                                              : rfx_onnx_emit_pixels(ctx, &p);
 }
 
 int rfx_onnx_elements(struct rfx_onnx_import *ctx, bool *last) {

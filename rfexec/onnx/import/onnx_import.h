@@ -340,19 +340,14 @@ int rfx_onnx_emit_pixels(struct rfx_onnx_import *ctx, const struct rfx_pixels *p
  * rfx_onnx_ordered. */
 int rfx_onnx_elements(struct rfx_onnx_import *ctx, bool *last);
 
-/* How the elements of an operand lie on the map that is computed instead. */
-struct rfx_onnx_moved {
-    bool last; /* as that of rfx_onnx_elements, with its order behind `behind` */
-    bool far;  /* otherwise: `order` describes the operand */
-    int behind;
-    struct rfx_pixels order;
-};
-
-/* As rfx_onnx_elements for operand `x`, which may also be windows or heads of attention, or some
- * channels of a map. The caller passes its result to rfx_onnx_move_back. */
-int rfx_onnx_elements_moved(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
-                            struct rfx_onnx_moved *moved);
-int rfx_onnx_move_back(struct rfx_onnx_import *ctx, int made, const struct rfx_onnx_moved *moved);
+/* Returns the map to compute for an operator that works element by element on operand `x`. If x is
+ * a tensor that holds all or some channels of a map in another order, such as windows or the heads
+ * of attention, returns a map of these channels and sets *order; else returns the node of x and
+ * sets order->map to -1. The caller passes its result and *order to rfx_onnx_move_back, which gives
+ * the result the order and shape of x. */
+int rfx_onnx_moved_map(struct rfx_onnx_import *ctx, struct rfx_onnx_operand x,
+                       struct rfx_pixels *order);
+int rfx_onnx_move_back(struct rfx_onnx_import *ctx, int made, const struct rfx_pixels *order);
 
 /* Return a PLAIN tensor with the same bytes and another shape. rfx_onnx_plain_as also accepts a
  * node of another layout, which it first converts to PLAIN. */

@@ -332,17 +332,16 @@ static int moved_bytes(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, c
                        struct rfx_onnx_operand a, struct rfx_onnx_operand b) {
     struct rfx_onnx_operand *x = a.node >= 0 ? &a : &b, *k = a.node >= 0 ? &b : &a;
     const struct rfx_shape one = {4, {1, 1, 1, 1}};
-    struct rfx_onnx_moved moved;
-    struct rfx_pixels p;
+    struct rfx_pixels p, order;
     if (x->node < 0 || k->constant == NULL || k->constant->elems != 1 ||
         k->constant->shape.rank > rfx_onnx_tensor_of(ctx, x->node)->shape.rank ||
         rfx_onnx_is_map(ctx, x->node) || !rfx_pixels_of(ctx->graph, x->node, &p) ||
         ctx->graph->nodes[p.map].op != RFX_OP_CONVERT)
         return -1;
-    x->node = rfx_onnx_elements_moved(ctx, *x, &moved);
-    if (!moved.far) return -1;
+    x->node = rfx_onnx_moved_map(ctx, *x, &order);
+    if (order.map < 0) return -1;
     k->constant = rfx_onnx_const_view(ctx, k->constant, &one);
-    return rfx_onnx_move_back(ctx, combine(ctx, kind, suffix, a, b), &moved);
+    return rfx_onnx_move_back(ctx, combine(ctx, kind, suffix, a, b), &order);
 }
 
 int rfx_onnx_combine(struct rfx_onnx_import *ctx, enum rfx_binary_kind kind, const char *suffix,

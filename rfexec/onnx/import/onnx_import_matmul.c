@@ -142,31 +142,32 @@ static bool is_turn(const struct rfx_node *node) {
     return node->attr.transpose.perm[rank - 2] == rank - 1;
 }
 
-/* The weights of attention: the softmax, or -1; whether its last two axes are exchanged behind it;
- * its rounding to bytes, or none. */
+/* The weights of attention. */
 struct attention_weights {
-    int softmax;
-    bool turned;
-    struct rfx_rounding rounding;
+    int softmax;                  /* -1: the tensor is none of weights */
+    bool turned;                  /* the last two axes of the softmax are exchanged */
+    struct rfx_rounding rounding; /* of the softmax to bytes; may be none */
 };
 
-/* Follows a tensor back to the softmax that it is, if it is one. */
+/* If *node exchanges the last two axes, replaces it by its operand and sets *turned. */
+static void take_turn(const struct rfx_node *nodes, int *node, bool *turned) {
+    if (*turned || !is_turn(&nodes[*node])) return;
+    *turned = true;
+    *node = nodes[*node].in[0];
+}
+
+/* Follows a tensor back to a softmax. The axes may be exchanged at any place. */
 static struct attention_weights weights_of(const struct rfx_onnx_import *ctx, int in) {
     struct attention_weights w = {.softmax = in};
     const struct rfx_node *nodes = ctx->graph->nodes;
-    if (nodes[in].op == RFX_OP_CONVERT && is_turn(&nodes[nodes[in].in[0]])) {
-        /* bytes that are turned before they become floats again */
-        struct rfx_node floats = nodes[in];
-        floats.in = nodes[nodes[in].in[0]].in;
-        w.turned = rfx_is_rounded(ctx->graph, &floats, &w.rounding);
-        if (w.turned) w.softmax = nodes[floats.in[0]].in[0];
-    } else {
-        w.turned = is_turn(&nodes[in]);
-        if (w.turned) w.softmax = nodes[in].in[0];
-        if (rfx_is_rounded(ctx->graph, &nodes[w.softmax], &w.rounding))
-            w.softmax = nodes[nodes[w.softmax].in[0]].in[0];
+    take_turn(nodes, &w.softmax, &w.turned);
+    if (nodes[w.softmax].op == RFX_OP_CONVERT) {
+        int floats = w.softmax, bytes = nodes[floats].in[0];
+        take_turn(nodes, &bytes, &w.turned);
+        w.softmax = rfx_find_rounding(ctx->graph, bytes, floats, &w.rounding);
+        if (w.softmax >= 0) take_turn(nodes, &w.softmax, &w.turned);
     }
-    if (nodes[w.softmax].op != RFX_OP_PLAIN_SOFTMAX) w.softmax = -1;
+    if (w.softmax >= 0 && nodes[w.softmax].op != RFX_OP_PLAIN_SOFTMAX) w.softmax = -1;
     return w;
 }
 

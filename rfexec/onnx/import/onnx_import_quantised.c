@@ -85,7 +85,7 @@ static int quantise_steps(struct rfx_onnx_import *ctx, int32_t type) {
 }
 
 int rfx_onnx_quantise(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_moved moved;
+    struct rfx_pixels order;
     int64_t given = rfx_onnx_attr_int(ctx, "output_dtype", 0);
     int32_t type = rfx_onnx_has(ctx, 2) || given == 0 ? type_of_zero(ctx, 2) : (int32_t)given;
     if (given != 0 && given != type)
@@ -106,16 +106,16 @@ int rfx_onnx_quantise(struct rfx_onnx_import *ctx) {
     if (wide || scale->elems > 1 || rfx_onnx_attr_int(ctx, "block_size", 0) != 0)
         return quantise_steps(ctx, type);
     struct step s = read_step(ctx, 1, type);
-    int in = rfx_onnx_elements_moved(ctx, rfx_onnx_in(ctx, 0), &moved);
+    int in = rfx_onnx_moved_map(ctx, rfx_onnx_in(ctx, 0), &order);
     int made = convert_by(ctx, "", in, rfx_type_of_onnx(type), s);
-    return bind(ctx, rfx_onnx_move_back(ctx, made, &moved), type);
+    return bind(ctx, rfx_onnx_move_back(ctx, made, &order), type);
 }
 
 int rfx_onnx_dequantise_bytes(struct rfx_onnx_import *ctx) {
-    struct rfx_onnx_moved moved;
+    struct rfx_pixels order;
     struct step s = read_step(ctx, 1, rfx_onnx_in_type(ctx, 0));
-    int in = rfx_onnx_elements_moved(ctx, rfx_onnx_in(ctx, 0), &moved);
-    return rfx_onnx_move_back(ctx, convert_by(ctx, "", in, RFX_TYPE_FLOAT32, s), &moved);
+    int in = rfx_onnx_moved_map(ctx, rfx_onnx_in(ctx, 0), &order);
+    return rfx_onnx_move_back(ctx, convert_by(ctx, "", in, RFX_TYPE_FLOAT32, s), &order);
 }
 
 /* Returns the constant of input k, or NULL if the node has no such input. Refuses a constant that
@@ -439,10 +439,10 @@ static int pair(struct rfx_onnx_import *ctx, bool sum) {
     struct rfx_onnx_operand x[2] = {rfx_onnx_need(ctx, 0), rfx_onnx_need(ctx, 3)};
     enum rfx_type to = rfx_type_of_onnx(type);
     if (rfx_onnx_failed(ctx)) return -1;
-    struct rfx_onnx_moved moved = {.last = false, .behind = -1};
+    struct rfx_pixels order = {.map = -1};
     for (int i = 0; i < 2; i++) /* times or plus one number */
         if (x[i].node >= 0 && x[1 - i].constant != NULL && x[1 - i].constant->elems == 1)
-            x[i].node = rfx_onnx_elements_moved(ctx, x[i], &moved);
+            x[i].node = rfx_onnx_moved_map(ctx, x[i], &order);
     if (rfx_onnx_failed(ctx)) return -1;
     struct rfx_shape shapes[2] = {*rfx_onnx_shape(ctx, x[0]), *rfx_onnx_shape(ctx, x[1])};
     bool maps = rfx_onnx_is_map(ctx, x[0].node) || rfx_onnx_is_map(ctx, x[1].node);
@@ -478,7 +478,7 @@ static int pair(struct rfx_onnx_import *ctx, bool sum) {
         node.attr.int_mul.out_zero = s[2].zero;
     }
     int made = rfx_onnx_emit2(ctx, &node, "", in[0], in[1]);
-    return bind(ctx, rfx_onnx_move_back(ctx, made, &moved), type);
+    return bind(ctx, rfx_onnx_move_back(ctx, made, &order), type);
 }
 
 int rfx_onnx_quantised_add(struct rfx_onnx_import *ctx) {

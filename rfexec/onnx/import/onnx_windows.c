@@ -114,18 +114,18 @@ static enum rfx_status take_hidden(struct search *s, int *in, bool *taken) {
     return RFX_OK;
 }
 
-bool rfx_is_rounded(const struct rfx_graph *graph, const struct rfx_node *floats,
-                    struct rfx_rounding *rounding) {
-    if (floats->op != RFX_OP_CONVERT || floats->act.kind != RFX_ACT_NONE) return false;
-    const struct rfx_node *bytes = &graph->nodes[floats->in[0]];
-    bool rounds = bytes->op == RFX_OP_CONVERT && !bytes->attr.convert.shifted &&
-                  bytes->attr.convert.scale > 0.0f && bytes->act.kind == RFX_ACT_NONE &&
-                  bytes->attr.convert.scale == floats->attr.convert.scale &&
-                  bytes->attr.convert.zero_point == floats->attr.convert.zero_point;
-    if (rounds)
-        *rounding = (struct rfx_rounding){bytes->attr.convert.to, bytes->attr.convert.scale,
-                                          bytes->attr.convert.zero_point};
-    return rounds;
+int rfx_find_rounding(const struct rfx_graph *graph, int bytes, int floats,
+                      struct rfx_rounding *rounding) {
+    const struct rfx_node *to = &graph->nodes[bytes], *from = &graph->nodes[floats];
+    if (to->op != RFX_OP_CONVERT || from->op != RFX_OP_CONVERT) return -1;
+    if (to->attr.convert.to == RFX_TYPE_FLOAT32 || from->attr.convert.to != RFX_TYPE_FLOAT32 ||
+        to->attr.convert.shifted || to->attr.convert.scale == 0.0f ||
+        to->attr.convert.scale != from->attr.convert.scale ||
+        to->attr.convert.zero_point != from->attr.convert.zero_point)
+        return -1;
+    *rounding = (struct rfx_rounding){to->attr.convert.to, to->attr.convert.scale,
+                                      to->attr.convert.zero_point};
+    return to->in[0];
 }
 
 /* Follows the softmax back to the product of queries and keys. *product is -1 when another operator
@@ -133,9 +133,12 @@ bool rfx_is_rounded(const struct rfx_graph *graph, const struct rfx_node *floats
 static enum rfx_status climb(struct search *s, int softmax, int *product) {
     int at = node_of(s, softmax)->in[0];
     bool scaled = false;
-    if (rfx_is_rounded(s->graph, node_of(s, at), &s->out->attr.round_scores))
-        at = node_of(s, node_of(s, at)->in[0])->in[0];
     *product = -1;
+    if (node_of(s, at)->op == RFX_OP_CONVERT) {
+        struct rfx_rounding *rounding = &s->out->attr.round_scores;
+        at = rfx_find_rounding(s->graph, node_of(s, at)->in[0], at, rounding);
+        if (at < 0) return RFX_OK;
+    }
     while (node_of(s, at)->op != RFX_OP_MATMUL) {
         bool taken;
         if (node_of(s, at)->op == RFX_OP_RESHAPE) {

@@ -29,9 +29,9 @@ RFX_NODISCARD enum rfx_status rfx_find_windows(const struct rfx_graph *graph, in
                                                struct rfx_found_windows *out,
                                                struct rfx_error *err);
 
-/* Returns whether a node makes floats of bytes that were made of floats, with one scale and zero
- * point, and sets *rounding if so. The node may be one that is not in the graph. */
-bool rfx_is_rounded(const struct rfx_graph *graph, const struct rfx_node *floats,
-                    struct rfx_rounding *rounding);
+/* If node `bytes` is a QuantizeLinear and node `floats` a DequantizeLinear with the same scale and
+ * zero point, sets *rounding and returns the operand of the former; else returns -1. */
+int rfx_find_rounding(const struct rfx_graph *graph, int bytes, int floats,
+                      struct rfx_rounding *rounding);
 
 #endif

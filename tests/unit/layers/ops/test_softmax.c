@@ -47,10 +47,11 @@ static void bytes_by_hand(void **state) {
     for (int apart = 1; apart < 4; apart += 2)
         for (int k = 0; k < 2; k++) {
             float x[9] = {0.0f}, out[9] = {0.0f};
-            struct rfx_softmax_table table;
+            struct rfx_softmax_table room;
             for (int i = 0; i < 3; i++) x[i * apart] = (float)(100 - i) * step;
-            rfx_softmax_table_fill(&table, (struct rfx_softmax_steps){step, scale[k]}, 3);
-            rfx_softmax_by_table(&table, x, out, apart);
+            rfx_softmax_by_table(
+                rfx_softmax_table_of(&room, (struct rfx_softmax_steps){step, scale[k]}, 3), x, out,
+                apart);
             for (int i = 0; i < 3; i++) assert_true(out[i * apart] == want[k][i] * scale[k]);
             for (int i = 0; apart == 3 && i < 9; i++) assert_true(i % 3 == 0 || out[i] == 0.0f);
         }
@@ -62,9 +63,9 @@ static void strange_bytes(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof odd / sizeof *odd; k++) {
         float x[3] = {1.0f, odd[k], 1.0f};
-        struct rfx_softmax_table table;
-        rfx_softmax_table_fill(&table, (struct rfx_softmax_steps){1.0f, 1.0f / 256}, 3);
-        rfx_softmax_by_table(&table, x, x, 1);
+        struct rfx_softmax_table room;
+        rfx_softmax_by_table(
+            rfx_softmax_table_of(&room, (struct rfx_softmax_steps){1.0f, 1.0f / 256}, 3), x, x, 1);
         assert_true(x[0] == 0.5f && x[1] == 0.0f && x[2] == 0.5f);
     }
 }
