@@ -334,30 +334,34 @@ static void test_boxes_are_counted(void **state) {
     assert_in_range(more[2] - more[1], 4125000, 5000000);
 }
 
-/* Thousands of boxes on a large picture, within the smallest budget that is said to be enough. */
-static void test_budget(void **state) {
+/* Draws b.png within the smallest budget that is said to be enough for these options: the picture
+ * is that of an untiled run, and the number at `counted` in the report is `many` or more. */
+static void check_least(const char *options, const char *counted, long long many) {
     char command[400];
-    (void)state;
-    detector_maker_save("det.onnx", 3000, 4000, 40.0f, 5);
-    long long least = smallest_of(
-        "det.onnx synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes b.json "
-        "--overlay b.png");
-    (void)snprintf(command, sizeof command,
-                   "run det.onnx synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes "
-                   "b.json --overlay b.png --memory %lld --json",
-                   least);
+    long long least = smallest_of(options);
+    (void)snprintf(command, sizeof command, "run %s --memory %lld --json", options, least);
     expect(0, command);
     json_t *doc = document("run");
-    long long count = integer_at(doc, "boxes.count");
-    if (count < 2000) fail_msg("%lld boxes are few", count);
+    long long count = integer_at(doc, counted);
+    if (count < many) fail_msg("%s is %lld: few", counted, count);
 #ifndef RFX_SANITIZE /* whose own memory is in no budget */
     assert_in_range(integer_at(doc, "measured.peak_rss_bytes"), 1, least);
 #endif
     json_decref(doc);
-    expect(0,
-           "run det.onnx synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes b.json "
-           "--overlay whole.png --untiled");
+    (void)rename("b.png", "whole.png");
+    (void)snprintf(command, sizeof command, "run %s --untiled", options);
+    expect(0, command);
     same_files("b.png", "whole.png");
+}
+
+/* Thousands of boxes on a large picture. */
+static void test_budget(void **state) {
+    (void)state;
+    detector_maker_save("det.onnx", 3000, 4000, 40.0f, 5);
+    check_least(
+        "det.onnx synthetic:3000x4000 --head yolov8 --iou 0.9 --score 0.2 --boxes b.json "
+        "--overlay b.png",
+        "boxes.count", 2000);
 }
 
 /* ---- regions ---- */
@@ -748,34 +752,18 @@ static long long source_of(const char *options) {
     return bytes;
 }
 
-/* What drawing points and text takes is in the budget, whatever their number: thousands are drawn
- * within the smallest budget that is said to be enough. */
+/* What drawing points and text takes is in the budget, whatever their number. */
 static void test_marks_are_counted(void **state) {
-#define MANY                                                                            \
-    RFX_DEFECTS                                                                         \
-    " synthetic:1600x2400 --threshold 0 --points p.csv --overlay b.png --overlay-of 1 " \
-    "--report b.html "
-    char command[400];
     (void)state;
     make_text(40, 40, 1);
     long long drawn = source_of("--points p.csv --text t.csv --overlay b.png") -
                       source_of("--points p.csv --text t.csv");
     long long alone = source_of("--regions r.csv --overlay b.png") - source_of("--regions r.csv");
     assert_int_equal(drawn, alone - 2 * 20000 * 4 + 2 * (long long)rfx_mark_layer_bytes(20000));
-    long long least = smallest_of(MANY);
-    (void)snprintf(command, sizeof command, "run " MANY "--memory %lld --json", least);
-    expect(0, command);
-    json_t *doc = document("run");
-    long long count = integer_at(doc, "points.count");
-    if (count < 5000) fail_msg("%lld points are few", count);
-#ifndef RFX_SANITIZE /* whose own memory is in no budget */
-    assert_in_range(integer_at(doc, "measured.peak_rss_bytes"), 1, least);
-#endif
-    json_decref(doc);
-    (void)rename("b.png", "whole.png");
-    expect(0, "run " MANY "--untiled");
-    same_files("b.png", "whole.png");
-#undef MANY
+    check_least(RFX_DEFECTS
+                " synthetic:1600x2400 --threshold 0 --points p.csv --overlay b.png "
+                "--overlay-of 1 --report b.html",
+                "points.count", 5000);
 }
 
 /* ---- class-activation maps ---- */

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
-#include "rfexec/run/model.h"
+#include "tests/support/test_util.h"
 
 static enum rfx_int8_choice int8_choice;
 static bool dequantizes;
@@ -21,29 +21,71 @@ void onnx_net_int8(enum rfx_int8_choice choice, bool dequantize) {
     dequantizes = dequantize;
 }
 
-static enum rfx_status load(const struct maker *graph, int64_t opset,
-                            const struct rfx_fuse_options *fuse, struct rfx_memory *mem,
-                            struct rfx_graph **out, struct rfx_error *err) {
+enum { NAME = 64 };
+
+/* Writes a graph with the output "y" to a file of this test program. */
+static void save(const struct maker *graph, int64_t opset, char path[NAME]) {
     static struct maker whole, model;
-    struct rfx_load_options options = {
-        .fuse = fuse, .int8 = int8_choice, .dequantize = dequantizes};
-    char path[64];
-    (void)snprintf(path, sizeof path, "onnx_net_%ld.onnx", (long)getpid());
+    (void)snprintf(path, NAME, "onnx_net_%ld.onnx", (long)getpid());
     whole = *graph;
     maker_value(&whole, MAKER_OUTPUT, "y", NULL, 0);
     maker_model(&whole, opset, &model);
     maker_save(&model, path);
-    enum rfx_status status = rfx_onnx_load(mem, path, &options, out, err);
-    (void)unlink(path);
+}
+
+static struct rfx_load_options options_with(const struct rfx_fuse_options *fuse) {
+    return (struct rfx_load_options){.fuse = fuse, .int8 = int8_choice, .dequantize = dequantizes};
+}
+
+static void expect_nothing_left(struct rfx_memory *mem) {
+    assert_int_equal(rfx_memory_current_bytes(mem), 0);
+    rfx_memory_free(mem);
+}
+
+struct rfx_graph *onnx_net_of_file(const char *path, const struct rfx_load_options *options) {
+    struct rfx_graph *out = NULL;
+    struct rfx_error err = {""};
+    if (rfx_onnx_load(rfx_memory_create(0), path, options, &out, &err) != RFX_OK)
+        fail_msg("%s", err.text);
+    return out;
+}
+
+void onnx_net_file_refused(const char *path, const struct rfx_load_options *options,
+                           enum rfx_status status, const char *words) {
+    struct rfx_memory *mem = rfx_memory_create(0);
+    struct rfx_graph *out = NULL;
+    struct rfx_error err = {""};
+    assert_int_equal(rfx_onnx_load(mem, path, options, &out, &err), status);
+    if (strstr(err.text, words) == NULL) fail_msg("'%s' is not in: %s", words, err.text);
+    assert_null(out);
+    expect_nothing_left(mem);
+}
+
+struct file {
+    const char *path;
+    const struct rfx_load_options *options;
+};
+
+static enum rfx_status load(struct rfx_memory *mem, void *context, struct rfx_error *err) {
+    const struct file *file = context;
+    struct rfx_graph *out = NULL;
+    enum rfx_status status = rfx_onnx_load(mem, file->path, file->options, &out, err);
+    rfx_graph_free(out);
     return status;
+}
+
+void onnx_net_file_runs_out(const char *path, const struct rfx_load_options *options) {
+    struct file file = {path, options};
+    assert_true(test_fail_each_allocation(load, &file) > 10);
 }
 
 static struct rfx_graph *loaded(const struct maker *graph, int64_t opset,
                                 const struct rfx_fuse_options *fuse) {
-    struct rfx_graph *out = NULL;
-    struct rfx_error err = {""};
-    if (load(graph, opset, fuse, rfx_memory_create(0), &out, &err) != RFX_OK)
-        fail_msg("%s", err.text);
+    const struct rfx_load_options options = options_with(fuse);
+    char path[NAME];
+    save(graph, opset, path);
+    struct rfx_graph *out = onnx_net_of_file(path, &options);
+    (void)unlink(path);
     return out;
 }
 
@@ -54,11 +96,6 @@ struct rfx_graph *onnx_net_loaded(const struct maker *graph, int64_t opset) {
 struct rfx_graph *onnx_net_unfused(const struct maker *graph, int64_t opset) {
     static const struct rfx_fuse_options nothing = {0};
     return loaded(graph, opset, &nothing);
-}
-
-static void expect_nothing_left(struct rfx_memory *mem) {
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
 }
 
 void onnx_net_discard(struct rfx_graph *net) {
@@ -77,26 +114,17 @@ void onnx_net_has(struct rfx_graph *net, int n, const enum rfx_op *ops) {
 
 void onnx_net_refused(const struct maker *graph, int64_t opset, enum rfx_status status,
                       const char *words) {
-    struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_graph *out = NULL;
-    struct rfx_error err = {""};
-    assert_int_equal(load(graph, opset, NULL, mem, &out, &err), status);
-    if (strstr(err.text, words) == NULL) fail_msg("'%s' is not in: %s", words, err.text);
-    assert_null(out);
-    expect_nothing_left(mem);
+    const struct rfx_load_options options = options_with(NULL);
+    char path[NAME];
+    save(graph, opset, path);
+    onnx_net_file_refused(path, &options, status, words);
+    (void)unlink(path);
 }
 
 void onnx_net_runs_out(const struct maker *graph, int64_t opset) {
-    enum rfx_status status = RFX_STATUS_OUT_OF_MEMORY;
-    int k = 0;
-    for (; status != RFX_OK && k < 5000; k++) {
-        struct rfx_memory *mem = rfx_memory_create(0);
-        struct rfx_graph *out = NULL;
-        rfx_memory_fail_after(mem, k);
-        status = load(graph, opset, NULL, mem, &out, NULL);
-        if (status != RFX_OK) assert_int_equal(status, RFX_STATUS_OUT_OF_MEMORY);
-        rfx_graph_free(out);
-        expect_nothing_left(mem);
-    }
-    assert_true(k > 5 && k < 5000);
+    const struct rfx_load_options options = options_with(NULL);
+    char path[NAME];
+    save(graph, opset, path);
+    onnx_net_file_runs_out(path, &options);
+    (void)unlink(path);
 }

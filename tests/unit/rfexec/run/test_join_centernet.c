@@ -11,30 +11,22 @@
 
 #include "layers/graph/op.h"
 #include "rfexec/output/head_file.h"
-#include "rfexec/run/model.h"
 #include "tests/support/makers/head_maker.h"
-#include "tests/support/test_util.h"
+#include "tests/support/makers/onnx_net.h"
 
 #define PATH "join_centernet.onnx"
 
-static enum rfx_status load(struct rfx_memory *mem, const struct rfx_detector *detector, bool only,
-                            struct rfx_graph **out, struct rfx_error *err) {
-    struct rfx_load_options options = {
-        .h = 63, .w = 97, .join_heads = true, .detector = detector, .head_only = only};
-    return rfx_onnx_load(mem, PATH, &options, out, err);
+static struct rfx_load_options options_of(bool only) {
+    return (struct rfx_load_options){.h = 63, .w = 97, .join_heads = true, .head_only = only};
 }
 
-static struct rfx_graph *loaded(struct rfx_memory *mem, bool only) {
-    struct rfx_graph *graph = NULL;
-    struct rfx_error err = {{0}};
-    if (load(mem, NULL, only, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
-    return graph;
+static struct rfx_graph *loaded(bool only) {
+    const struct rfx_load_options options = options_of(only);
+    return onnx_net_of_file(PATH, &options);
 }
 
-static void discard(struct rfx_memory *mem, struct rfx_graph *graph) {
-    rfx_graph_free(graph);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
+static void discard(struct rfx_graph *net) {
+    onnx_net_discard(net);
     (void)unlink(PATH);
 }
 
@@ -43,9 +35,8 @@ static void maps_are_joined_and_stream(void **state) {
     (void)state;
     maker_centernet(&graph, "hm", true);
     for (int only = 0; only < 2; only++) {
-        struct rfx_memory *mem = rfx_memory_create(0);
         maker_save_heads(&graph, PATH);
-        struct rfx_graph *net = loaded(mem, only == 1);
+        struct rfx_graph *net = loaded(only == 1);
         const struct rfx_output *joined = &net->outputs[net->n_outputs - 1];
         const struct rfx_node *join = &net->nodes[joined->node];
         assert_int_equal(net->n_outputs, only ? 1 : 4);
@@ -57,7 +48,7 @@ static void maps_are_joined_and_stream(void **state) {
         assert_int_equal(join->out.shape.dims[2], 3 + 2 + 2 + 3);
         assert_int_equal(net->detector->channels, 10);
         assert_int_equal(net->detector->peaks, 7);
-        discard(mem, net);
+        discard(net);
     }
 }
 
@@ -86,7 +77,6 @@ static void names_and_sigmoids(void **state) {
     const int64_t dims[4] = {1, 3, 1, 1};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rfx_memory *mem = rfx_memory_create(0);
         maker_centernet(&graph, cases[i].hm, cases[i].active);
         maker_floats(&graph, "one", dims, 4, ones);
         for (int k = 0; k < 3 && cases[i].nodes[k][0] != NULL; k++) {
@@ -94,11 +84,11 @@ static void names_and_sigmoids(void **state) {
             maker_value(&graph, MAKER_OUTPUT, cases[i].nodes[k][2], NULL, 0);
         }
         maker_save_heads(&graph, PATH);
-        struct rfx_graph *net = loaded(mem, true);
+        struct rfx_graph *net = loaded(true);
         if ((net->detector != NULL) != cases[i].found) fail_msg("case %zu", i);
         if (net->detector != NULL && net->detector->activation != cases[i].activation)
             fail_msg("case %zu: activation %d", i, (int)net->detector->activation);
-        discard(mem, net);
+        discard(net);
     }
 }
 
@@ -125,14 +115,12 @@ static void other_shapes_stay(void **state) {
     static struct maker graph;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rfx_memory *mem = rfx_memory_create(0);
-        struct rfx_load_options options = {.h = 64, .w = 96, .join_heads = true};
-        struct rfx_graph *net = NULL;
+        const struct rfx_load_options options = {.h = 64, .w = 96, .join_heads = true};
         make_maps(&graph, cases[i].sides, cases[i].stride, cases[i].order);
         maker_save_heads(&graph, PATH);
-        assert_int_equal(rfx_onnx_load(mem, PATH, &options, &net, NULL), RFX_OK);
+        struct rfx_graph *net = onnx_net_of_file(PATH, &options);
         assert_int_equal(net->n_outputs, cases[i].found ? 4 : 3);
-        discard(mem, net);
+        discard(net);
     }
 }
 
@@ -145,28 +133,20 @@ static void peaks_need_a_map(void **state) {
     static struct maker graph;
     const int64_t perm[4] = {0, 3, 1, 2};
     struct rfx_memory *mem = rfx_memory_create(0);
-    struct rfx_graph *net = NULL;
-    struct rfx_error err = {{0}};
+    struct rfx_load_options options = options_of(true);
     struct rfx_detector detector;
     (void)state;
-    assert_int_equal(rfx_head_file_parse(mem, head, sizeof head - 1, "head.json", &detector, &err),
+    assert_int_equal(rfx_head_file_parse(mem, head, sizeof head - 1, "head.json", &detector, NULL),
                      RFX_OK);
+    rfx_memory_free(mem);
+    options.detector = &detector;
     maker_centernet(&graph, "hm", true);
     maker_add_ints(&graph, "Transpose", "hm", "turned", "perm", perm, 4);
     maker_value(&graph, MAKER_OUTPUT, "turned", NULL, 0);
     maker_save_heads(&graph, PATH);
-    assert_int_equal(load(mem, &detector, true, &net, &err), RFX_STATUS_INVALID_ARGUMENT);
-    if (strstr(err.text, "outputs[0], axes \"y x v\", has the shape 1x25x3x16: peaks") == NULL)
-        fail_msg("%s", err.text);
-    assert_null(net);
-    discard(mem, net);
-}
-
-static enum rfx_status build(struct rfx_memory *mem, void *only, struct rfx_error *err) {
-    struct rfx_graph *net = NULL;
-    enum rfx_status status = load(mem, NULL, *(const bool *)only, &net, err);
-    rfx_graph_free(net);
-    return status;
+    onnx_net_file_refused(PATH, &options, RFX_STATUS_INVALID_ARGUMENT,
+                          "outputs[0], axes \"y x v\", has the shape 1x25x3x16: peaks");
+    (void)unlink(PATH);
 }
 
 static void allocations_may_fail(void **state) {
@@ -174,9 +154,9 @@ static void allocations_may_fail(void **state) {
     (void)state;
     maker_centernet(&graph, "hm", false);
     maker_save_heads(&graph, PATH);
-    for (int k = 0; k < 2; k++) {
-        bool only = k == 1;
-        assert_true(test_fail_each_allocation(build, &only) > 10);
+    for (int only = 0; only < 2; only++) {
+        const struct rfx_load_options options = options_of(only == 1);
+        onnx_net_file_runs_out(PATH, &options);
     }
     (void)unlink(PATH);
 }

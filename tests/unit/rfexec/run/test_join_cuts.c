@@ -10,40 +10,26 @@
 
 #include "layers/graph/op.h"
 #include "rfexec/run/join_cuts.h"
-#include "rfexec/run/model.h"
 #include "tests/support/makers/head_maker.h"
 #include "tests/support/makers/late_maker.h"
-#include "tests/support/test_util.h"
+#include "tests/support/makers/onnx_net.h"
 
 #define PATH "join_cuts.onnx"
 enum { H = 32, W = 48, CELLS = H / LATE_MAKER_STRIDE * (W / LATE_MAKER_STRIDE) };
 
-static enum rfx_status load(struct rfx_memory *mem, struct rfx_graph **out, struct rfx_error *err) {
-    struct rfx_load_options options = {.h = H, .w = W, .late = true, .join_cuts = true};
-    return rfx_onnx_load(mem, PATH, &options, out, err);
-}
+static const struct rfx_load_options options = {.h = H, .w = W, .late = true, .join_cuts = true};
 
-static struct rfx_graph *loaded(struct rfx_memory *mem) {
-    struct rfx_graph *graph = NULL;
-    struct rfx_error err = {{0}};
-    if (load(mem, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
-    return graph;
-}
-
-static void discard(struct rfx_memory *mem, struct rfx_graph *graph) {
-    rfx_graph_free(graph);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
+static void discard(struct rfx_graph *net) {
+    onnx_net_discard(net);
     (void)unlink(PATH);
 }
 
 /* First the boxes of all cells, four numbers each, then their scores, one of each class. */
 static void cut_tensors_become_one_output(void **state) {
     static const struct rfx_spread wanted[2] = {{0, 4 * 12, 4, 1}, {4 * CELLS, 2 * 12, 2, 1}};
-    struct rfx_memory *mem = rfx_memory_create(0);
     (void)state;
     late_maker_save(PATH, H, W, 0.5F);
-    struct rfx_graph *net = loaded(mem);
+    struct rfx_graph *net = onnx_net_of_file(PATH, &options);
     const struct rfx_node *join = &net->nodes[net->outputs[0].node];
     assert_int_equal(net->n_outputs, 1);
     assert_null(net->late);
@@ -54,32 +40,23 @@ static void cut_tensors_become_one_output(void **state) {
     assert_int_equal(join->out.shape.dims[2], 1);
     assert_int_equal(net->n_ends, 2);
     for (int e = 0; e < 2; e++) assert_memory_equal(&net->ends[e].at, &wanted[e], sizeof wanted[e]);
-    discard(mem, net);
+    discard(net);
 }
 
 static void other_networks_stay(void **state) {
     static struct maker graph;
-    struct rfx_memory *mem = rfx_memory_create(0);
     (void)state;
     maker_rfb(&graph);
     maker_save_heads(&graph, PATH);
-    struct rfx_graph *net = loaded(mem);
+    struct rfx_graph *net = onnx_net_of_file(PATH, &options);
     assert_int_equal(net->n_outputs, 2);
-    discard(mem, net);
-}
-
-static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_error *err) {
-    struct rfx_graph *net = NULL;
-    (void)context;
-    enum rfx_status status = load(mem, &net, err);
-    rfx_graph_free(net);
-    return status;
+    discard(net);
 }
 
 static void allocations_may_fail(void **state) {
     (void)state;
     late_maker_save(PATH, H, W, 0.5F);
-    assert_true(test_fail_each_allocation(build, NULL) > 10);
+    onnx_net_file_runs_out(PATH, &options);
     (void)unlink(PATH);
 }
 

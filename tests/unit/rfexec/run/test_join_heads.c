@@ -11,29 +11,22 @@
 #include <cmocka.h>
 
 #include "layers/graph/op.h"
-#include "rfexec/run/model.h"
 #include "tests/support/makers/head_maker.h"
-#include "tests/support/test_util.h"
+#include "tests/support/makers/onnx_net.h"
 
 #define PATH "join_heads.onnx"
 
-static enum rfx_status load(struct rfx_memory *mem, bool join, struct rfx_graph **out,
-                            struct rfx_error *err) {
-    struct rfx_load_options options = {.h = 64, .w = 96, .join_heads = join};
-    return rfx_onnx_load(mem, PATH, &options, out, err);
+static struct rfx_load_options options_of(bool join) {
+    return (struct rfx_load_options){.h = 64, .w = 96, .join_heads = join};
 }
 
-static struct rfx_graph *loaded(struct rfx_memory *mem, bool join) {
-    struct rfx_graph *graph = NULL;
-    struct rfx_error err = {{0}};
-    if (load(mem, join, &graph, &err) != RFX_OK) fail_msg("%s", err.text);
-    return graph;
+static struct rfx_graph *loaded(bool join) {
+    const struct rfx_load_options options = options_of(join);
+    return onnx_net_of_file(PATH, &options);
 }
 
-static void discard(struct rfx_memory *mem, struct rfx_graph *graph) {
-    rfx_graph_free(graph);
-    assert_int_equal(rfx_memory_current_bytes(mem), 0);
-    rfx_memory_free(mem);
+static void discard(struct rfx_graph *net) {
+    onnx_net_discard(net);
     (void)unlink(PATH);
 }
 
@@ -45,11 +38,10 @@ static int count_ends(const struct rfx_graph *graph, int output) {
 
 static void yunet_gets_one_more_output(void **state) {
     static struct maker graph;
-    struct rfx_memory *mem = rfx_memory_create(0);
     (void)state;
     maker_yunet(&graph, NULL, NULL);
     maker_save_heads(&graph, PATH);
-    struct rfx_graph *net = loaded(mem, true);
+    struct rfx_graph *net = loaded(true);
     assert_int_equal(net->n_outputs, 13);
     for (int k = 0; k < 12; k++) {
         assert_null(net->outputs[k].stored.head);
@@ -67,18 +59,17 @@ static void yunet_gets_one_more_output(void **state) {
     assert_int_equal(count_ends(net, 12), 3);
     for (int i = 0; i < net->n_ends; i++)
         if (net->ends[i].output == 12) assert_int_equal(net->ends[i].channels, 16);
-    discard(mem, net);
+    discard(net);
 }
 
 static void names_that_are_taken(void **state) {
     static struct maker graph;
-    struct rfx_memory *mem = rfx_memory_create(0);
     (void)state;
     maker_rfb(&graph);
     maker_add(&graph, "Relu", "image", "detections");
     maker_value(&graph, MAKER_OUTPUT, "detections", NULL, 0);
     maker_save_heads(&graph, PATH);
-    struct rfx_graph *net = loaded(mem, true);
+    struct rfx_graph *net = loaded(true);
     assert_int_equal(net->n_outputs, 4);
     assert_string_equal(net->outputs[3].name, "detections#2");
     assert_string_equal(net->outputs[3].stored.head, "rfb");
@@ -89,14 +80,13 @@ static void names_that_are_taken(void **state) {
     assert_int_equal(net->nodes[join->in[1]].out.c, 2 * 6);
     assert_int_equal(shape->dims[1], 3 * 8 * 12 + 2 * 4 * 6);
     assert_int_equal(shape->dims[2], 6);
-    discard(mem, net);
+    discard(net);
 }
 
 static void other_networks_stay(void **state) {
     static struct maker graph;
     (void)state;
     for (int i = 0; i < 3; i++) {
-        struct rfx_memory *mem = rfx_memory_create(0);
         maker_yunet(&graph, NULL, NULL);
         if (i > 0) maker_rfb(&graph);
         /* "boxes" alone, beside scores of another shape */
@@ -110,9 +100,9 @@ static void other_networks_stay(void **state) {
             maker_value(&graph, MAKER_OUTPUT, "boxes", NULL, 0);
         }
         maker_save_heads(&graph, PATH);
-        struct rfx_graph *net = loaded(mem, i == 2);
+        struct rfx_graph *net = loaded(i == 2);
         assert_int_equal(net->n_outputs, i == 0 ? 12 : 2);
-        discard(mem, net);
+        discard(net);
     }
 }
 
@@ -130,32 +120,21 @@ static void half_a_head_is_refused(void **state) {
     static struct maker graph;
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct rfx_memory *mem = rfx_memory_create(0);
-        struct rfx_graph *net = NULL;
-        struct rfx_error err = {{0}};
+        const struct rfx_load_options options = options_of(true);
         maker_yunet(&graph, cases[i].without, cases[i].wide);
         maker_save_heads(&graph, PATH);
-        assert_int_equal(load(mem, true, &net, &err), RFX_STATUS_UNSUPPORTED);
-        if (strstr(err.text, cases[i].words) == NULL) fail_msg("%s", err.text);
-        net = loaded(mem, false); /* nobody asks for boxes */
-        discard(mem, net);
+        onnx_net_file_refused(PATH, &options, RFX_STATUS_UNSUPPORTED, cases[i].words);
+        discard(loaded(false)); /* nobody asks for boxes */
     }
-}
-
-static enum rfx_status build(struct rfx_memory *mem, void *context, struct rfx_error *err) {
-    struct rfx_graph *net = NULL;
-    (void)context;
-    enum rfx_status status = load(mem, true, &net, err);
-    rfx_graph_free(net);
-    return status;
 }
 
 static void allocations_may_fail(void **state) {
     static struct maker graph;
+    const struct rfx_load_options options = options_of(true);
     (void)state;
     maker_yunet(&graph, NULL, NULL);
     maker_save_heads(&graph, PATH);
-    assert_true(test_fail_each_allocation(build, NULL) > 10);
+    onnx_net_file_runs_out(PATH, &options);
     (void)unlink(PATH);
 }
 
