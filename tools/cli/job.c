@@ -676,9 +676,9 @@ static int check_planning(const struct rfx_cli_job *job, const struct rfx_cli_ru
     return code;
 }
 
-/* Makes job->plan for a process of `request.process_bytes`. If no plan fits, job->plan stays NULL
- * and *smallest is the smallest plan, if one was found. */
-static enum rfx_status plan_again(struct rfx_cli_job *job, size_t process_bytes,
+/* Makes job->plan for a process of this size. If no plan fits, job->plan stays NULL and *smallest,
+ * whose former plan is freed, is the smallest plan, if one was found. */
+static enum rfx_status plan_with(struct rfx_cli_job *job, size_t process_bytes,
                                   struct rfx_plan **smallest, struct rfx_error *err) {
     rfx_plan_free(*smallest);
     *smallest = NULL;
@@ -688,23 +688,24 @@ static enum rfx_status plan_again(struct rfx_cli_job *job, size_t process_bytes,
 
 /* Makes job->plan. A process that is larger than a usual one may measure one unit more or less than
  * another process of the same command. So when no plan fits:
- * 1. The user may have taken the budget from a plan of a process that was one unit smaller. If the
- *    smallest plan exceeds the budget by at most two units, a plan is made for such a process. MPI
- *    ranks (process_varies) are excluded: a rank may really be larger, and would exceed the budget.
- * 2. If there is none either, the smallest plan is made for a process that is one unit larger, so
- *    that the budget that is named suffices for every process. */
+ * 1. The user may have taken the budget from the plan of a process that was one unit smaller. If
+ *    the smallest plan exceeds the budget by at most two units, a plan is made for a process of
+ *    that size. MPI ranks (process_varies) are excluded: a rank may really be larger, and would
+ *    exceed the budget.
+ * 2. If no plan fits then either, the smallest plan is made for a process that is one unit larger.
+ *    So the budget that is named is enough for every process of the command. */
 static enum rfx_status plan_for_process(struct rfx_cli_job *job,
                                         const struct rfx_cli_run_options *options,
                                         struct rfx_plan **smallest, struct rfx_error *err) {
     size_t measured = job->request.process_bytes, unit = PROCESS_UNIT_BYTES;
     size_t budget = job->request.memory_bytes;
-    enum rfx_status status = plan_again(job, measured, smallest, err);
+    enum rfx_status status = plan_with(job, measured, smallest, err);
     if (status != RFX_STATUS_BUDGET_IMPOSSIBLE || *smallest == NULL) return status;
     bool is_larger = measured > usual_of(options)->in_run;
     if (is_larger && !job->process_varies && (*smallest)->peak_bytes <= budget + 2 * unit)
-        status = plan_again(job, measured - unit, smallest, err);
+        status = plan_with(job, measured - unit, smallest, err);
     if (status == RFX_STATUS_BUDGET_IMPOSSIBLE && is_larger)
-        status = plan_again(job, measured + unit, smallest, err);
+        status = plan_with(job, measured + unit, smallest, err);
     return status;
 }
 

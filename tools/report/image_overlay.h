@@ -52,13 +52,10 @@ struct rfx_overlay_choice {
 };
 
 /* Sets *choice from the options, which have passed rfx_cli_answers_check. --boxes, --points and
- * --text are always drawn.
- * The map is that of --regions if there is such an option, none if there are only --boxes, and else
- * the first output that is a map; --overlay-of, --overlay-output and --cam choose
- * another. Of a map
- * without
- * --regions the labels are shown if it has several channels or comes from an ArgMax, otherwise its
- * values. When the options do not suit the network, prints a message and returns RFX_EXIT_USAGE. */
+ * --text are always drawn. The map is that of --regions if there is such an option, none if there
+ * are only --boxes, and else the first output that is a map; --overlay-of, --overlay-output and
+ * --cam choose another. Of a map without --regions the labels are shown if it has several channels
+ * or comes from an ArgMax, otherwise its values. When the options do not suit the network, prints a message and returns RFX_EXIT_USAGE. */
 RFX_NODISCARD int rfx_overlay_choose(const struct rfx_graph *graph,
                                      const struct rfx_cli_run_options *options,
                                      struct rfx_overlay_choice *choice);

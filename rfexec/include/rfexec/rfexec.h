@@ -247,8 +247,8 @@ RFX_API const char *rfx_network_output_type(const struct rfx_network *network, i
 struct rfx_area;
 RFX_API int rfx_network_output_map(const struct rfx_network *network, int k, struct rfx_area *area);
 
-/* Returns the number of elements of output k, or -1 if there is no output k or it has no array:
- * with late_nodes its size depends on the data of a run, even where the model declares one. */
+/* Returns the number of elements of output k. Returns -1 if there is no output k, and for an output
+ * of late nodes (late_nodes): it has no array, even where the model declares its size. */
 RFX_API int64_t rfx_network_output_elements(const struct rfx_network *network, int k);
 
 /* ---- analysis ---------------------------------------------------------------------------- */
