@@ -1,5 +1,6 @@
 /* How planning grows with the graph: candidates that are looked at, memory, and how soon it stops
- * when it is asked to. Time is bounded generously: before there was a limit it took hours. */
+ * when it is asked to; what a larger process adds. Time is bounded generously: before there was a
+ * limit it took hours. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -250,8 +251,39 @@ static void planning_stops_at_any_moment(void **state) {
     }
 }
 
+static size_t peak_of(const struct net *net, size_t process_bytes, bool *planning) {
+    struct rfx_plan_request request = request_for(net, 0);
+    struct rfx_plan *plan = NULL;
+    struct rfx_error err = {{0}};
+    request.process_bytes = process_bytes;
+    if (rfx_plan_create(net->graph, &request, &plan, &err) != RFX_OK) fail_msg("%s", err.text);
+    size_t peak = plan->peak_bytes;
+    *planning = plan->bytes.reserve > rfx_plan_process_bytes(net->graph, &request);
+    rfx_plan_free(plan);
+    return peak;
+}
+
+/* What a process holds above a usual one counts while the network runs, and while it is planned,
+ * which takes more memory where layers are many. */
+static void a_larger_process_takes_more(void **state) {
+    static const int layers[2] = {10, 1500};
+    const size_t usual = rfx_plan_reserve_bytes(1), more = (size_t)3 << 20;
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        struct net net = make_chain(layers[k]);
+        bool planning;
+        size_t peak = peak_of(&net, 0, &planning);
+        assert_int_equal(planning, k == 1);
+        assert_int_equal(peak_of(&net, usual, &planning), peak);
+        assert_int_equal(peak_of(&net, usual + more, &planning), peak + more);
+        assert_int_equal(planning, k == 1);
+        end(&net);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_larger_process_takes_more),
         cmocka_unit_test(candidates_are_limited),
         cmocka_unit_test(planning_is_short_and_small),
         cmocka_unit_test(planning_stops_at_any_moment),

@@ -315,7 +315,7 @@ static void values_of_another_size(void **state) {
 }
 
 /* What is changed in a network of write_bytes. */
-enum changed { NOTHING, TIMES_ONE, OTHER_SCALE, TURNED_LATER };
+enum changed { NOTHING, TIMES_ONE, TURNED_LATER, OTHER_SCALE, HALF_IN_BYTES };
 
 /* Makes `out` of `in` by way of bytes by scale `s`, whose zero point is `s`z. */
 static void to_bytes(const char *in, const char *s, const char *out) {
@@ -373,7 +373,8 @@ static void write_bytes(enum changed changed) {
     round_to_bytes("q", "qs", "q1");
     round_to_bytes("k", "ks", "k1");
     round_to_bytes("v", "vs", "v1");
-    maker_add(&graph, "Mul", "q1 half", "h");
+    if (changed == HALF_IN_BYTES) round_to_bytes("half", "es", "half1");
+    maker_add(&graph, "Mul", changed == HALF_IN_BYTES ? "q1 half1" : "q1 half", "h");
     round_to_bytes("h", "hs", "h1");
     maker_add_ints(&graph, "Transpose", "h1", "qt", "perm", last_two, 4);
     maker_add(&graph, "MatMul", "qt k1", "d");
@@ -392,25 +393,48 @@ static void write_bytes(enum changed changed) {
     maker_add(&graph, "Add", "o1 v2", "y");
 }
 
-/* Rounding to bytes and back becomes part of the node, and its bits are those of whole tensors:
- * where a product with 1 is in between, attention is not found. */
+/* The conversions of queries, keys and values are those of maps of their channels. */
+static void expect_parts(const struct rfx_graph *net) {
+    static const int64_t parts[3][6] = {{0, 1, 7, 8}, {2, 3, 9, 10}, {4, 5, 6, 11, 12, 13}};
+    int n = 0;
+    for (int i = 0; i < net->n_nodes; i++) {
+        const struct rfx_node *select = &net->nodes[i];
+        if (select->op != RFX_OP_CHANNEL_SELECT) continue;
+        assert_in_range(n, 0, 2);
+        assert_int_equal(select->attr.select.count, n == 2 ? 6 : 4);
+        assert_memory_equal(select->attr.select.map, parts[n],
+                            (size_t)select->attr.select.count * sizeof **parts);
+        n++;
+    }
+    assert_int_equal(n, 3);
+}
+
+/* The last node of an op, or NULL. */
+static const struct rfx_node *node_of(const struct rfx_graph *net, enum rfx_op op) {
+    const struct rfx_node *found = NULL;
+    for (int i = 0; i < net->n_nodes; i++)
+        if (net->nodes[i].op == op) found = &net->nodes[i];
+    return found;
+}
+
+/* Rounding to bytes and back becomes part of the node, and its bits are those of whole tensors,
+ * which a product with 1 in between, or another scale, asks for. */
 static void bytes_in_between(void **state) {
     (void)state;
-    float image[14 * 24], *made[3];
+    enum { SAME = TURNED_LATER + 1 }; /* networks of the same values */
+    float image[14 * 24], *made[SAME];
     for (int i = 0; i < 14 * 24; i++) image[i] = (float)(i * 37 % 101 - 50) / 40;
-    for (int changed = NOTHING; changed <= TURNED_LATER; changed++) {
+    for (int changed = NOTHING; changed <= HALF_IN_BYTES; changed++) {
+        bool whole = changed == TIMES_ONE || changed == OTHER_SCALE;
         write_bytes((enum changed)changed);
         if (changed == NOTHING) onnx_net_runs_out(&graph, 13);
         struct rfx_graph *net = onnx_net_unfused(&graph, 13);
-        const struct rfx_node *found = NULL;
-        bool whole = false;
-        for (int i = 0; i < net->n_nodes; i++) {
-            if (net->nodes[i].op == RFX_OP_WINDOW_ATTENTION) found = &net->nodes[i];
-            whole = whole || net->nodes[i].op == RFX_OP_PLAIN_SOFTMAX;
-        }
-        bool finds = changed == NOTHING || changed == TURNED_LATER;
-        assert_true((found != NULL) == finds && whole == !finds);
-        if (finds) {
+        const struct rfx_node *found = node_of(net, RFX_OP_WINDOW_ATTENTION);
+        expect_parts(net);
+        assert_true((found == NULL) == whole);
+        assert_true((node_of(net, RFX_OP_PLAIN_SOFTMAX) != NULL) == whole);
+        assert_true((node_of(net, RFX_OP_INT_MUL) != NULL) == (changed == HALF_IN_BYTES));
+        if (found != NULL) {
             const struct rfx_window_attention_attr *a = &found->attr.window_attention;
             assert_true(a->round_scores.to == RFX_TYPE_UINT8 && a->round_scores.scale == 0.011f);
             assert_int_equal(a->round_scores.zero_point, 100);
@@ -418,12 +442,11 @@ static void bytes_in_between(void **state) {
             assert_true(a->round_weights.scale == 1.0f / 255 && a->round_weights.zero_point == 0);
             assert_true(a->steps.in_scale == 0.011f && a->steps.out_scale == 1.0f / 255);
         }
-        if (changed != OTHER_SCALE)
-            made[changed == TURNED_LATER ? 2 : changed] = test_run_output(net, image, 0);
+        if (changed < SAME) made[changed] = test_run_output(net, image, 0);
         onnx_net_discard(net);
     }
-    for (int i = 1; i < 3; i++) assert_memory_equal(made[0], made[i], 6 * 24 * sizeof *made[0]);
-    for (int i = 0; i < 3; i++) free(made[i]);
+    for (int i = 1; i < SAME; i++) assert_memory_equal(made[0], made[i], 6 * 24 * sizeof *made[0]);
+    for (int i = 0; i < SAME; i++) free(made[i]);
 }
 
 static void not_done(void **state) {
