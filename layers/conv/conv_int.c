@@ -474,9 +474,7 @@ static void compute_row(struct run *r, int64_t y) {
     size_t group = (size_t)(copies(q) * (a->ic / groups)) * elem_bytes(r);
     struct rfx_int_conv_args args = {
         .rows = shifted,
-        .to = {.zero_point = q->out_zero,
-               .lo = q->to == RFX_TYPE_UINT8 ? 0 : INT8_MIN,
-               .hi = q->to == RFX_TYPE_UINT8 ? UINT8_MAX : INT8_MAX},
+        .to = {.zero_point = q->out_zero, .is_signed = q->to == RFX_TYPE_INT8},
         .pixels = r->x1 - r->x0,
         .m = m,
         .quads = depthwise ? 0 : group_quads(q),

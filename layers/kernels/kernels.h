@@ -270,12 +270,13 @@ struct rfx_byte_pool_args {
 
 /* How integer kernels turn a sum into an element of one byte. For output channel i, v = float(sum +
  * bias[i]) * scales[i], computed in float32 and rounded once at each of the two operations. v is
- * clamped to [lo - zero_point, hi - zero_point], rounded to the nearest integer (halves to the even
- * one), and zero_point is added. The low 8 bits are the element. */
+ * rounded to the nearest integer (halves to the even one), zero_point is added, and the result is
+ * clamped to the range of the element's type. */
 struct rfx_requantise {
     const int32_t *bias; /* as many as rfx_int_conv_filled(channels) are readable, as of scales */
     const float *scales; /* positive and finite */
-    int32_t zero_point, lo, hi; /* within the range of uint8 or of int8 */
+    int32_t zero_point;  /* within the range of the elements */
+    bool is_signed;      /* elements are int8, not uint8 */
 };
 
 #define RFX_INT_LANES 16 /* output channels of a block of integer convolutions */

@@ -86,10 +86,7 @@ INLINE bool overflows(const struct block *b) {
 
 /* Scales and rounds half of a pixel's sums. */
 INLINE __m256i round_half(const struct block *b, const __m256i sum[2], int half) {
-    __m256i whole[2];
-    UNROLL for (int i = 0; i < 2; i++) whole[i] =
-        _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(sum[i]), b->scales[2 * half + i]));
-    return _mm256_packs_epi32(whole[0], whole[1]);
+    return round_two(&b->ends, sum[0], sum[1], b->scales[2 * half], b->scales[2 * half + 1]);
 }
 
 /* The kernel rows of a run, four by four, and the interleaved weights of a block. */
@@ -193,6 +190,125 @@ INLINE void fixed_run(const struct rfx_int_conv_args *a, const struct block *b, 
     }
 }
 
+#ifdef __AVX512F__
+/* 3x3 kernels go from column to column: each is interleaved once, and its products go to the sums
+ * of all pixels that use it. A pixel is ended with its last column. So the sums of three pixels and
+ * all weights stay in registers, and the operations that end a pixel go between the products of the
+ * next ones. */
+struct columns {
+    const uint8_t *at[3]; /* the next column in each row */
+    int64_t step;
+    __m256i weights[3][4], zero;
+    struct block block;
+    uint8_t *out;
+    int64_t out_stride, channels;
+};
+
+/* Reads and interleaves the next column. */
+INLINE void next_column(struct columns *s, __m256i x[4]) {
+    __m256i taps[4];
+    UNROLL for (int i = 0; i < 3; i++) {
+        taps[i] = bytes_at(s->at[i], true);
+        VECTOR_KEEP(taps[i]);
+        s->at[i] += s->step;
+    }
+    taps[3] = s->zero;
+    interleave_half(taps, 0, x);
+    interleave_half(taps, 1, x + 2);
+}
+
+/* sum = from + the products of a column, which is column kx of the sum's pixel. */
+INLINE void add_column(const struct columns *s, __m256i sum[4], const __m256i from[4],
+                       const __m256i x[4], int kx) {
+    UNROLL for (int i = 0; i < 4; i++) {
+        __m256i made = from[i];
+        __asm__("vpdpbusd %2, %1, %0" : "+v"(made) : "v"(x[i]), "v"(s->weights[kx][i]));
+        sum[i] = made;
+    }
+}
+
+/* Stores the next pixel. */
+INLINE void end_pixel(struct columns *s, const __m256i sum[4]) {
+    const __m256i left = round_half(&s->block, sum, 0), right = round_half(&s->block, sum + 2, 1);
+    store_pixel(elements_of_words(&s->block.ends, left, right), s->channels, s->out);
+    s->out += s->out_stride;
+}
+
+/* Ends the pixel of `last` with the next column and goes on with those of `middle` and `first`. */
+INLINE void one_further(struct columns *s, __m256i last[4], __m256i middle[4], __m256i first[4]) {
+    __m256i x[4];
+    next_column(s, x);
+    add_column(s, last, last, x, 2);
+    add_column(s, middle, middle, x, 1);
+    add_column(s, first, s->block.bias, x, 0);
+    end_pixel(s, last);
+}
+
+/* As one_further with the next two columns; kernels of stride 2. */
+INLINE void two_further(struct columns *s, __m256i last[4], __m256i first[4]) {
+    __m256i x[4];
+    next_column(s, x);
+    add_column(s, last, last, x, 1);
+    next_column(s, x);
+    add_column(s, last, last, x, 2);
+    add_column(s, first, s->block.bias, x, 0);
+    end_pixel(s, last);
+}
+
+INLINE struct columns columns_of(const struct rfx_int_conv_args *a, const struct block *b,
+                                 int64_t c) {
+    struct rows rows;
+    find_rows(a, c, 3, 3, &rows);
+    struct columns s = {.step = a->tap_stride,
+                        .zero = _mm256_setzero_si256(),
+                        .block = *b,
+                        .out = a->out + c,
+                        .out_stride = a->out_stride,
+                        .channels = a->m - c};
+    UNROLL for (int i = 0; i < 3; i++) {
+        s.at[i] = rows.x[i];
+        UNROLL for (int v = 0; v < 4; v++) {
+            s.weights[i][v] = rows.weights[0][i][v];
+            VECTOR_KEEP(s.weights[i][v]);
+        }
+    }
+    UNROLL for (int v = 0; v < 4; v++) VECTOR_KEEP(s.block.bias[v]);
+    VECTOR_KEEP(s.zero);
+    return s;
+}
+
+static void fixed_3_1(const struct rfx_int_conv_args *a, const struct block *b, int64_t c) {
+    struct columns s = columns_of(a, b, c);
+    __m256i x[4], sums[3][4];
+    next_column(&s, x);
+    add_column(&s, sums[0], b->bias, x, 0);
+    next_column(&s, x);
+    add_column(&s, sums[0], sums[0], x, 1);
+    add_column(&s, sums[1], b->bias, x, 0);
+    for (int64_t left = a->pixels;;) {
+        one_further(&s, sums[0], sums[1], sums[2]);
+        if (--left == 0) break;
+        one_further(&s, sums[1], sums[2], sums[0]);
+        if (--left == 0) break;
+        one_further(&s, sums[2], sums[0], sums[1]);
+        if (--left == 0) break;
+    }
+}
+
+static void fixed_3_2(const struct rfx_int_conv_args *a, const struct block *b, int64_t c) {
+    struct columns s = columns_of(a, b, c);
+    __m256i x[4], sums[2][4];
+    next_column(&s, x);
+    add_column(&s, sums[0], b->bias, x, 0);
+    for (int64_t left = a->pixels;;) {
+        two_further(&s, sums[0], sums[1]);
+        if (--left == 0) break;
+        two_further(&s, sums[1], sums[0]);
+        if (--left == 0) break;
+    }
+}
+#endif
+
 /* Adds the products of up to four taps of any kernel to the sums of n pixels. x and w: addresses
  * of the first pixel's values and of the weights. */
 INLINE void add_taps(__m256i sum[SOME][4], const uint8_t *const x[4], const uint8_t *const w[4],
@@ -278,8 +394,10 @@ static void any_pixels(const struct rfx_int_conv_args *a, const struct block *b,
                                 int64_t c) {                                              \
         fixed_run(a, b, c, (k), (s));                                                     \
     }
+#ifndef __AVX512F__
 FIXED(3, 1)
 FIXED(3, 2)
+#endif
 FIXED(5, 1)
 FIXED(5, 2)
 

@@ -8,6 +8,15 @@
 
 #include "layers/kernels/generic/variant.h"
 
+/* Returns the smallest and the largest element. */
+static inline int32_t least_of(const struct rfx_requantise *to) {
+    return to->is_signed ? INT8_MIN : 0;
+}
+
+static inline int32_t most_of(const struct rfx_requantise *to) {
+    return to->is_signed ? INT8_MAX : UINT8_MAX;
+}
+
 #if defined(__SSE2__) || defined(__aarch64__)
 #define INT_VECTORS
 #include <string.h>
@@ -312,8 +321,8 @@ struct target {
 
 /* Returns this of the block from channel c on. */
 INLINE struct target target_of(const struct rfx_requantise *to, int64_t c, bool crossed) {
-    struct target t = {.hi = VECTOR_ALL((float)(to->hi - to->zero_point)),
-                       .lo = LIMIT_ALL(to->lo - to->zero_point),
+    struct target t = {.hi = VECTOR_ALL((float)(most_of(to) - to->zero_point)),
+                       .lo = LIMIT_ALL(least_of(to) - to->zero_point),
                        .zero_point = LIMIT_ALL(to->zero_point)};
     ints scales[IN_BLOCK];
     UNROLL for (int v = 0; v < IN_BLOCK; v++) {
@@ -343,14 +352,13 @@ INLINE void store_elements(const struct target *t, const ints whole[IN_BLOCK], b
 #if VECTOR_FLOATS >= 8
 /* What turns rounded sums into elements, which are uint8 until the last step. */
 struct ends {
-    int16_t zero_point;
-    int8_t lo, hi, flip; /* the bits of uint8 */
+    uint32_t zero_points; /* that of uint8, in two numbers of 16 bits */
+    uint32_t flip;        /* the bits that differ between the types, in four elements */
 };
 
 INLINE struct ends ends_of(const struct rfx_requantise *to) {
-    const int shift = to->lo < 0 ? 128 : 0; /* elements of int8 */
-    return (struct ends){(int16_t)(to->zero_point + shift), (int8_t)(to->lo + shift),
-                         (int8_t)(to->hi + shift), (int8_t)shift};
+    const uint32_t shift = to->is_signed ? 128 : 0;
+    return (struct ends){0x00010001U * ((uint32_t)to->zero_point + shift), 0x01010101U * shift};
 }
 
 /* Largest scale with which no sum becomes too large for an integer. */
@@ -368,28 +376,32 @@ INLINE bool may_overflow(const struct target *t) {
 /* Rounds four vectors of scaled sums. Returns their elements one after the other. */
 INLINE __m512i elements_of_four(const struct ends *e, const vector scaled[4]) {
     const __m512i order = _mm512_set_epi32(15, 11, 7, 3, 14, 10, 6, 2, 13, 9, 5, 1, 12, 8, 4, 0);
-    const __m512i zero_point = _mm512_set1_epi16(e->zero_point);
+    const __m512i zero_point = _mm512_set1_epi32((int32_t)e->zero_points);
     __m512i whole[4];
     UNROLL for (int i = 0; i < 4; i++) whole[i] = _mm512_cvtps_epi32((__m512)scaled[i]);
-    __m512i left = _mm512_adds_epi16(_mm512_packs_epi32(whole[0], whole[1]), zero_point);
-    __m512i right = _mm512_adds_epi16(_mm512_packs_epi32(whole[2], whole[3]), zero_point);
-    __m512i bytes = _mm512_packus_epi16(left, right);
-    bytes = _mm512_max_epu8(bytes, _mm512_set1_epi8(e->lo));
-    bytes = _mm512_min_epu8(bytes, _mm512_set1_epi8(e->hi));
-    return _mm512_permutexvar_epi32(order, _mm512_xor_si512(bytes, _mm512_set1_epi8(e->flip)));
+    const __m512i left = _mm512_packs_epi32(whole[0], whole[1]);
+    const __m512i right = _mm512_packs_epi32(whole[2], whole[3]);
+    __m512i bytes = _mm512_packus_epi16(_mm512_adds_epi16(left, zero_point),
+                                        _mm512_adds_epi16(right, zero_point));
+    bytes = _mm512_xor_si512(bytes, _mm512_set1_epi32((int32_t)e->flip));
+    return _mm512_permutexvar_epi32(order, bytes);
 }
 #endif
 
 #if VECTOR_FLOATS >= 8
-/* Adds the zero point to rounded sums. Returns the elements of both vectors, in the order of packs.
- * int_depthwise_bytes.c has such vectors with AVX-512, too. */
+/* Scales and rounds the sums of two vectors and adds the zero point. int_depthwise_bytes.c has such
+ * vectors with AVX-512, too. */
+INLINE __m256i round_two(const struct ends *e, __m256i first, __m256i second, __m256 first_scales,
+                         __m256 second_scales) {
+    const __m256i zero_point = _mm256_set1_epi32((int32_t)e->zero_points);
+    first = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(first), first_scales));
+    second = _mm256_cvtps_epi32(_mm256_mul_ps(_mm256_cvtepi32_ps(second), second_scales));
+    return _mm256_adds_epi16(_mm256_packs_epi32(first, second), zero_point);
+}
+
+/* Returns the elements of what round_two has made, in the order of packs. */
 INLINE __m256i elements_of_words(const struct ends *e, __m256i left, __m256i right) {
-    const __m256i zero_point = _mm256_set1_epi16(e->zero_point);
-    __m256i bytes = _mm256_packus_epi16(_mm256_adds_epi16(left, zero_point),
-                                        _mm256_adds_epi16(right, zero_point));
-    bytes = _mm256_max_epu8(bytes, _mm256_set1_epi8(e->lo));
-    bytes = _mm256_min_epu8(bytes, _mm256_set1_epi8(e->hi));
-    return _mm256_xor_si256(bytes, _mm256_set1_epi8(e->flip));
+    return _mm256_xor_si256(_mm256_packus_epi16(left, right), _mm256_set1_epi32((int32_t)e->flip));
 }
 #endif
 
@@ -398,14 +410,11 @@ INLINE __m256i elements_of_words(const struct ends *e, __m256i left, __m256i rig
 INLINE __m256i elements_of_two(const struct ends *e, const struct target *t,
                                const ints first[IN_BLOCK], const ints second[IN_BLOCK]) {
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    __m256i whole[4];
-    UNROLL for (int v = 0; v < 2; v++) {
-        whole[v] = _mm256_cvtps_epi32((__m256)(floats_of(first[v]) * t->scales[v]));
-        whole[2 + v] = _mm256_cvtps_epi32((__m256)(floats_of(second[v]) * t->scales[v]));
-    }
-    __m256i bytes = elements_of_words(e, _mm256_packs_epi32(whole[0], whole[1]),
-                                      _mm256_packs_epi32(whole[2], whole[3]));
-    return _mm256_permutevar8x32_epi32(bytes, order);
+    const __m256 scales[2] = {(__m256)t->scales[0], (__m256)t->scales[1]};
+    const __m256i left = round_two(e, (__m256i)first[0], (__m256i)first[1], scales[0], scales[1]);
+    const __m256i right =
+        round_two(e, (__m256i)second[0], (__m256i)second[1], scales[0], scales[1]);
+    return _mm256_permutevar8x32_epi32(elements_of_words(e, left, right), order);
 }
 #endif
 
@@ -427,7 +436,8 @@ static __attribute__((noinline, unused)) void copy_elements(const uint8_t *made,
 /* Writes the elements of up to RFX_INT_LANES channels of m, from channel c on, one by one. */
 static inline void requantise(const struct rfx_requantise *to, int64_t c, int64_t m,
                               const int32_t *sums, uint8_t *out) {
-    const float lo = (float)(to->lo - to->zero_point), hi = (float)(to->hi - to->zero_point);
+    const float lo = (float)(least_of(to) - to->zero_point);
+    const float hi = (float)(most_of(to) - to->zero_point);
     const float magic = 12582912.0f; /* 1.5 * 2^23: the sum has no bits for fractions */
     for (int64_t i = 0; i < RFX_INT_LANES && i < m - c; i++) {
         float v = (float)sums[i] * to->scales[c + i];
