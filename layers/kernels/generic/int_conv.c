@@ -71,17 +71,6 @@ INLINE void add_products(ints sum[][BLOCKS][IN_BLOCK], struct values *values, co
     next_values(values, READ);
 }
 
-/* Returns whether store_block cannot scale these blocks. */
-INLINE bool needs_limits(const struct target to[BLOCKS], int nb) {
-    bool any = false;
-    (void)to;
-    (void)nb;
-#if VECTOR_FLOATS >= 8
-    UNROLL for (int b = 0; b < nb; b++) any |= may_overflow(&to[b]);
-#endif
-    return any;
-}
-
 #if VECTOR_FLOATS == 16
 _Static_assert(BLOCKS <= 2 && IN_BLOCK == 1, "a vector of elements has 1 or 2 blocks of a pixel");
 
@@ -115,26 +104,20 @@ INLINE struct place place_of(const struct rfx_int_conv_args *a, int64_t p0, int6
 }
 
 /* Scales, rounds and stores four vectors of the sums of n pixels, from pixel p on. */
-INLINE void store_four(const struct place *to, const struct target target[BLOCKS],
+INLINE void store_four(const struct place *to, const vector scales[BLOCKS],
                        ints sum[][BLOCKS][IN_BLOCK], int p, int n, int nb) {
     vector scaled[4] = {0};
     const int pixels = nb == 2 ? 2 : 4; /* without divisions, which sanitizers would check */
     UNROLL for (int i = 0; i < 4; i++) {
         const int pixel = p + (nb == 2 ? i / 2 : i), block = nb == 2 ? i % 2 : 0;
         if (pixel >= n) continue;
-        scaled[i] = floats_of(sum[pixel][block][0]) * target[block].scales[0];
+        scaled[i] = floats_of(sum[pixel][block][0]) * scales[block];
     }
     const __m512i bytes = elements_of_four(&to->ends, scaled);
     UNROLL for (int i = 0; i < pixels; i++) {
         if (p + i >= n) continue;
         store_part(bytes, i * nb, nb, to->full, to->there, to->out + (p + i) * to->stride);
     }
-}
-
-INLINE void store_block(const struct rfx_int_conv_args *a, const struct target target[BLOCKS],
-                        ints sum[PIXELS][BLOCKS][IN_BLOCK], int64_t p0, int64_t c, int n, int nb) {
-    const struct place to = place_of(a, p0, c, nb);
-    UNROLL for (int p = 0; p < n; p += nb == 2 ? 2 : 4) store_four(&to, target, sum, p, n, nb);
 }
 #elif VECTOR_FLOATS == 8
 /* Scales, rounds and stores the sums of n pixels and a block, two pixels at a time. A block that is
@@ -174,10 +157,23 @@ INLINE void store_block(const struct rfx_int_conv_args *a, const struct target t
 }
 #endif
 
-/* Ends n pixels of nb blocks one by one: as they are, or with the limits that store_block lacks. */
-INLINE void finish_block(const struct rfx_int_conv_args *a, ints sum[PIXELS][BLOCKS][IN_BLOCK],
-                         int64_t p0, int64_t c, int n, int nb) {
+/* Ends n pixels of nb blocks. With vectors of 16 sums, turns are faster wherever sums need neither
+ * be kept nor limited. */
+INLINE void end_block(const struct rfx_int_conv_args *a, const struct target to[BLOCKS],
+                      ints sum[PIXELS][BLOCKS][IN_BLOCK], int64_t p0, int64_t c, int n, int nb) {
     int32_t kept[PIXELS][BLOCKS][RFX_INT_LANES];
+    (void)to;
+#if VECTOR_FLOATS == 8
+    if (a->sums == NULL && !may_overflow(&to[0])) {
+        store_block(a, to, sum, p0, c, n, nb);
+        return;
+    }
+#elif VECTOR_FLOATS == 4
+    if (a->sums == NULL) {
+        store_block(a, to, sum, p0, c, n, nb);
+        return;
+    }
+#endif
     UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < nb; b++)
         keep_sums(sum[p][b], kept[p][b]);
     for (int p = 0; p < n; p++)
@@ -195,7 +191,6 @@ INLINE void make_blocks(const struct rfx_int_conv_args *run, const int8_t *weigh
     const int64_t taps = a->tap_stride == 4 * a->quads ? a->kw : 1;
     struct target to[BLOCKS];
     UNROLL for (int b = 0; b < nb; b++) to[b] = target_of(&a->to, c + b * RFX_INT_LANES, false);
-    const bool kept = a->sums != NULL || needs_limits(to, nb);
     for (; count > 0; count--, p0 += n) {
         ints sum[PIXELS][BLOCKS][IN_BLOCK];
         const int8_t *w = weights;
@@ -211,10 +206,7 @@ INLINE void make_blocks(const struct rfx_int_conv_args *run, const int8_t *weigh
                 for (; at < end; at += step) add_products(sum, &values, at, filter, n, nb, wide);
             }
         }
-        if (kept)
-            finish_block(run, sum, p0, c, n, nb);
-        else
-            store_block(a, to, sum, p0, c, n, nb);
+        end_block(a, to, sum, p0, c, n, nb);
     }
 }
 
@@ -282,91 +274,180 @@ static bool wide_blocks(const struct rfx_int_conv_args *a, const int8_t *w, int6
 #endif
 
 #if VECTOR_FLOATS == 16
-/* Kernels of one tap: while the products of some pixels are added, the sums of the pixels before
- * them become elements. Products take other units of a processor than most of that does. */
-#define TURN 7       /* pixels: 14 sums, 2 weights, an input value, and what makes elements */
-#define TURN_STEPS 4 /* at least; two pixels are stored in each */
-_Static_assert(TURN <= 2 * TURN_STEPS, "all pixels are stored");
+/* While the products of some pixels are added, the sums of the turn before become elements:
+ * products take other units of a processor than most of that does. Turns go from block to block of
+ * channels, as far as their weights stay in the nearest cache, then on to the next pixels. */
+#define TURN 7           /* pixels: 14 sums, 2 weights, an input value, and what makes elements */
+#define TURN_STEPS 2     /* in which four vectors of sums of TURN pixels become elements twice */
+#define TURN_BYTES 16384 /* of the weights of neighbouring turns, unless one has more */
+#define LANES (BLOCKS * RFX_INT_LANES)
+_Static_assert(TURN *BLOCKS <= 8 * TURN_STEPS, "all sums are stored");
 
 /* What the turns of a run share. */
 struct turns {
     const struct rfx_int_conv_args *a;
-    const int8_t *weights;
-    int64_t filter, steps;
-    struct target target[BLOCKS];
-    struct place to; /* of the turn before */
+    int64_t filter;     /* bytes of a block's weights */
+    int64_t taps, step; /* neighbouring taps whose values are contiguous, bytes of their weights */
+    int64_t p, c;       /* of this turn: its first pixel and channel */
+    struct place to;    /* of the turn before */
+    vector scales[BLOCKS];
 };
 
-/* Adds the products of n pixels at x to `sum`, and stores the elements of `before` meanwhile. */
-INLINE void make_turn(struct turns *t, const input *x, ints before[TURN][BLOCKS][IN_BLOCK],
-                      ints sum[TURN][BLOCKS][IN_BLOCK], int n, bool stores) {
-    struct values values = values_from(x, t->a->x_stride * (int64_t)sizeof *x);
-    const int8_t *w = t->weights, *end = w + t->steps * STEP;
-    UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < BLOCKS; b++) sum[p][b][0] =
-        t->target[b].bias[0];
+/* Returns the blocks of which `lanes` channels are computed. */
+INLINE int blocks_of(int lanes) {
+    return lanes > RFX_INT_LANES ? 2 : 1;
+}
+
+/* As add_products, for `lanes` channels: if they are half a block more than whole ones, the last
+ * vector is half as long. */
+INLINE void add_lanes(ints sum[TURN][BLOCKS][IN_BLOCK], struct values *values, const int8_t *w,
+                      int64_t filter, int n, int lanes) {
+    const int nb = blocks_of(lanes);
+    ints weights[BLOCKS][IN_BLOCK];
+    UNROLL for (int b = 0; b < nb; b++) weights_of_step(w + b * filter, weights[b], false);
+    UNROLL for (int p = 0; p < n; p++) {
+        ints few = pair_at(value_of(values, p));
+        UNROLL for (int b = 0; b < nb; b++) sum[p][b][0] =
+            lanes < (b + 1) * RFX_INT_LANES ? add_half_step(sum[p][b][0], few, weights[b][0])
+                                            : add_step(sum[p][b][0], few, weights[b], 0);
+    }
+    next_values(values, READ);
+}
+
+/* Stores the elements of `sum`, those of TURN_STEPS steps in step i. */
+INLINE void store_turn(const struct turns *t, ints sum[TURN][BLOCKS][IN_BLOCK], int i, int n,
+                       int nb) {
+    UNROLL for (int p = 0; p < n; p += 4 / nb) {
+        if (p * nb / 8 == i) store_four(&t->to, t->scales, sum, p, n, nb);
+    }
+}
+
+/* Returns the values of tap (ky, kx) of the turn's pixels. */
+INLINE struct values values_of_tap(const struct turns *t, int64_t ky, int64_t kx) {
+    const struct rfx_int_conv_args *a = t->a;
+    const input *x = (const input *)a->rows[ky] + t->p * a->x_stride + kx * a->tap_stride;
+    return values_from(x, a->x_stride * (int64_t)sizeof *x);
+}
+
+/* Adds the products of n pixels to `sum`, and stores the elements of `before` meanwhile. */
+INLINE void make_turn(const struct turns *t, ints before[TURN][BLOCKS][IN_BLOCK],
+                      ints sum[TURN][BLOCKS][IN_BLOCK], int n, int lanes, bool stores) {
+    const struct rfx_int_conv_args *a = t->a;
+    const int nb = blocks_of(lanes);
+    const int8_t *w = (const int8_t *)a->weights + t->c / RFX_INT_LANES * t->filter;
+    const int8_t *end = w + t->step;
+    UNROLL for (int b = 0; b < nb; b++) {
+        const ints bias = INTS_LOAD(a->to.bias + t->c + b * RFX_INT_LANES);
+        UNROLL for (int p = 0; p < n; p++) sum[p][b][0] = bias;
+    }
+    struct values values = values_of_tap(t, 0, 0);
     UNROLL for (int i = 0; i < TURN_STEPS; i++) {
-        add_products(sum, &values, w, t->filter, n, BLOCKS, false);
-        w += STEP;
-        if (stores && 2 * i < n) store_four(&t->to, t->target, before, 2 * i, n, BLOCKS);
+        if (i == 0 || w < end) {
+            add_lanes(sum, &values, w, t->filter, n, lanes);
+            w += STEP;
+        }
+        if (stores) store_turn(t, before, i, n, nb);
     }
-    for (; w < end; w += STEP) add_products(sum, &values, w, t->filter, n, BLOCKS, false);
+    for (; w < end; w += STEP) add_lanes(sum, &values, w, t->filter, n, lanes);
+    for (int64_t ky = 0, kx = t->taps;; kx += t->taps) {
+        if (kx == a->kw) {
+            kx = 0;
+            if (++ky == a->kh) break;
+        }
+        values = values_of_tap(t, ky, kx);
+        for (end = w + t->step; w < end; w += STEP) add_lanes(sum, &values, w, t->filter, n, lanes);
+    }
 }
 
-/* Computes `count` turns of n pixels from pixel p0 on, of two blocks from channel c on. */
-INLINE void make_turns(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int64_t count,
-                       int n) {
-    const int64_t filter = a->quads * QUAD;
-    struct turns t = {.a = a,
-                      .weights = (const int8_t *)a->weights + c / RFX_INT_LANES * filter,
-                      .filter = filter,
-                      .steps = a->quads * (QUAD / STEP),
-                      .to = place_of(a, p0, c, BLOCKS)};
-    const input *x = (const input *)a->rows[0] + p0 * a->x_stride;
+/* The turn that was made is the one before now. */
+INLINE void keep_turn(struct turns *t, ints before[TURN][BLOCKS][IN_BLOCK],
+                      ints sum[TURN][BLOCKS][IN_BLOCK], int n, int nb) {
+    t->to.out = t->a->out + t->p * t->a->out_stride + t->c;
+    UNROLL for (int b = 0; b < nb; b++) {
+        t->scales[b] = (vector)INTS_LOAD(t->a->to.scales + t->c + b * RFX_INT_LANES);
+        UNROLL for (int p = 0; p < n; p++) before[p][b][0] = sum[p][b][0];
+    }
+}
+
+/* Computes `count` times n pixels from pixel p0 on, of channels [c, end), `lanes` at a time. */
+INLINE void make_turns(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int64_t end,
+                       int64_t count, int n, int lanes) {
+    const int64_t taps = a->tap_stride == 4 * a->quads ? a->kw : 1, tap = a->quads * QUAD;
+    const int nb = blocks_of(lanes);
     ints sum[TURN][BLOCKS][IN_BLOCK], before[TURN][BLOCKS][IN_BLOCK];
-    if (count == 0) return;
-    UNROLL for (int b = 0; b < BLOCKS; b++) t.target[b] =
-        target_of(&a->to, c + b * RFX_INT_LANES, false);
-    make_turn(&t, x, before, sum, n, false);
-    for (int64_t i = 1; i < count; i++) {
-        UNROLL for (int p = 0; p < n; p++) UNROLL for (int b = 0; b < BLOCKS; b++) before[p][b][0] =
-            sum[p][b][0];
-        x += n * a->x_stride;
-        make_turn(&t, x, before, sum, n, true);
-        t.to.out += n * t.to.stride;
+    struct turns t = {.a = a,
+                      .filter = a->kh * a->kw * tap,
+                      .taps = taps,
+                      .step = taps * tap,
+                      .p = p0,
+                      .c = c,
+                      .to = place_of(a, p0, c, nb)};
+    make_turn(&t, before, sum, n, lanes, false);
+    for (;;) {
+        keep_turn(&t, before, sum, n, nb);
+        t.c += lanes;
+        if (t.c >= end) {
+            t.c = c;
+            t.p += n;
+            if (--count == 0) break;
+        }
+        make_turn(&t, before, sum, n, lanes, true);
     }
-    UNROLL for (int p = 0; p < n; p += 2) store_four(&t.to, t.target, sum, p, n, BLOCKS);
+    UNROLL for (int i = 0; i < TURN_STEPS; i++) store_turn(&t, before, i, n, nb);
 }
 
-#define TURN_CASE(n, unused)            \
-    case n:                             \
-        make_turns(a, p0, c, count, n); \
+#define TURN_CASE(n, lanes)                             \
+    case n:                                             \
+        make_turns(a, p0, c, end, count, (n), (lanes)); \
         return;
-
-static void turns_of(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int64_t count,
-                     int n) {
-    switch (n) {
-        CASES(TURN, TURN_CASE, )
-        default:
-            return;
+#define TURNS_OF(lanes)                                                                    \
+    static void turns_of_##lanes(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, \
+                                 int64_t end, int64_t count, int n) {                      \
+        switch (count > 0 ? n : 0) {                                                       \
+            CASES(TURN, TURN_CASE, lanes)                                                  \
+            default:                                                                       \
+                return;                                                                    \
+        }                                                                                  \
     }
+TURNS_OF(8)
+TURNS_OF(16)
+TURNS_OF(24)
+TURNS_OF(32)
+
+typedef void turns_of(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int64_t end,
+                      int64_t count, int n);
+
+/* Returns whether a sum of any channel may be too large once it is scaled. */
+static bool any_limits(const struct rfx_int_conv_args *a) {
+    bool any = false;
+    for (int64_t c = 0; c < a->m; c += RFX_INT_LANES)
+        any |= any_above((vector)INTS_LOAD(a->to.scales + c), MOST_SCALE);
+    return any;
 }
 
-/* Computes all pixels of two blocks by turns. Returns false if it cannot. */
-static bool all_turns(const struct rfx_int_conv_args *run, int64_t c) {
+/* Computes all channels by turns. Returns false if it cannot. */
+static bool all_turns(const struct rfx_int_conv_args *run) {
+    static turns_of *const last[] = {turns_of_8, turns_of_16, turns_of_24, turns_of_32};
     const struct rfx_int_conv_args own = *run, *a = &own;
     const struct cut cut = cut_evenly(a->pixels, TURN);
-    if (a->kh != 1 || a->kw != 1 || a->rows[0] == NULL || a->sums != NULL) return false;
-    const struct target to[BLOCKS] = {target_of(&a->to, c, false),
-                                      target_of(&a->to, c + RFX_INT_LANES, false)};
-    if (a->quads * (QUAD / STEP) < TURN_STEPS || needs_limits(to, BLOCKS)) return false;
-    turns_of(a, 0, c, cut.larger, cut.least + 1);
-    turns_of(a, cut_smaller(&cut), c, cut.blocks - cut.larger, cut.least);
+    const int64_t bytes = BLOCKS * a->kh * a->kw * a->quads * QUAD;
+    const int64_t whole = a->m / LANES * LANES;
+    const int64_t most = bytes < TURN_BYTES ? TURN_BYTES / bytes * LANES : LANES;
+    if (a->sums != NULL || any_limits(a)) return false;
+    for (int64_t ky = 0; ky < a->kh; ky++)
+        if (a->rows[ky] == NULL) return false;
+    for (int64_t c = 0; c < a->m;) {
+        const int64_t end = c + most < whole ? c + most : c < whole ? whole : a->m;
+        turns_of *const turns = c < whole ? turns_of_32 : last[(end - c - 1) / 8];
+        turns(a, 0, c, end, cut.larger, cut.least + 1);
+        turns(a, cut_smaller(&cut), c, end, cut.blocks - cut.larger, cut.least);
+        c = end;
+    }
     return true;
 }
 #else
-static bool all_turns(const struct rfx_int_conv_args *run, int64_t c) {
+static bool all_turns(const struct rfx_int_conv_args *run) {
     (void)run;
-    (void)c;
     return false;
 }
 #endif
@@ -381,10 +462,11 @@ static int64_t pixels_at_once(const struct rfx_int_conv_args *a) {
 /* The weights of a block stay in the cache for all pixels of the run. */
 void SET_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     const struct cut cut = cut_evenly(a->pixels, pixels_at_once(a));
+    if (all_turns(a)) return;
     for (int64_t c = 0; c < a->m;) {
         const int8_t *w = (const int8_t *)a->weights + c * a->kh * a->kw * a->quads * 4;
         bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;
-        const bool made = all && (all_turns(a, c) || wide_blocks(a, w, c, &cut));
+        const bool made = all && wide_blocks(a, w, c, &cut);
         for (int part = made ? 2 : 0; part < 2; part++) {
             const int64_t p0 = part == 0 ? 0 : cut_smaller(&cut);
             const int64_t count = part == 0 ? cut.larger : cut.blocks - cut.larger;

@@ -301,8 +301,21 @@ INLINE ints add_step(ints sum, ints x, const ints w[IN_BLOCK], int v) {
 #endif
     return sum;
 }
+
+#if VECTOR_FLOATS == 16
+/* As add_step; the second half of the vector is not computed. */
+INLINE ints add_half_step(ints sum, ints x, ints w) {
+    __asm__("vpdpbusd %t2, %t1, %t0" : "+v"(sum) : "v"(x), "v"(w));
+    return sum;
+}
+#endif
 #else
 #define add_step add_pair
+#if VECTOR_FLOATS == 16
+INLINE ints add_half_step(ints sum, ints x, ints w) {
+    return add_pair(sum, x, &w, 0);
+}
+#endif
 #endif
 
 /* Returns a pair of int16 in all pairs of a vector. */
