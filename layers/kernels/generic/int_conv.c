@@ -417,14 +417,6 @@ TURNS_OF(32)
 typedef void turns_of(const struct rfx_int_conv_args *a, int64_t p0, int64_t c, int64_t end,
                       int64_t count, int n);
 
-/* Returns whether a sum of any channel may be too large once it is scaled. */
-static bool any_limits(const struct rfx_int_conv_args *a) {
-    bool any = false;
-    for (int64_t c = 0; c < a->m; c += RFX_INT_LANES)
-        any |= any_above((vector)INTS_LOAD(a->to.scales + c), MOST_SCALE);
-    return any;
-}
-
 /* Computes all channels by turns. Returns false if it cannot. */
 static bool all_turns(const struct rfx_int_conv_args *run) {
     static turns_of *const last[] = {turns_of_8, turns_of_16, turns_of_24, turns_of_32};
@@ -433,7 +425,7 @@ static bool all_turns(const struct rfx_int_conv_args *run) {
     const int64_t bytes = BLOCKS * a->kh * a->kw * a->quads * QUAD;
     const int64_t whole = a->m / LANES * LANES;
     const int64_t most = bytes < TURN_BYTES ? TURN_BYTES / bytes * LANES : LANES;
-    if (a->sums != NULL || any_limits(a)) return false;
+    if (a->sums != NULL || any_scale_above(&a->to, a->m)) return false;
     for (int64_t ky = 0; ky < a->kh; ky++)
         if (a->rows[ky] == NULL) return false;
     for (int64_t c = 0; c < a->m;) {

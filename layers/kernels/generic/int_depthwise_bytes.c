@@ -191,122 +191,10 @@ INLINE void fixed_run(const struct rfx_int_conv_args *a, const struct block *b, 
 }
 
 #ifdef __AVX512F__
-/* 3x3 kernels go from column to column: each is interleaved once, and its products go to the sums
- * of all pixels that use it. A pixel is ended with its last column. So the sums of three pixels and
- * all weights stay in registers, and the operations that end a pixel go between the products of the
- * next ones. */
-struct columns {
-    const uint8_t *at[3]; /* the next column in each row */
-    int64_t step;
-    __m256i weights[3][4], zero;
-    struct block block;
-    uint8_t *out;
-    int64_t out_stride, channels;
-};
-
-/* Reads and interleaves the next column. */
-INLINE void next_column(struct columns *s, __m256i x[4]) {
-    __m256i taps[4];
-    UNROLL for (int i = 0; i < 3; i++) {
-        taps[i] = bytes_at(s->at[i], true);
-        VECTOR_KEEP(taps[i]);
-        s->at[i] += s->step;
-    }
-    taps[3] = s->zero;
-    interleave_half(taps, 0, x);
-    interleave_half(taps, 1, x + 2);
-}
-
-/* sum = from + the products of a column, which is column kx of the sum's pixel. */
-INLINE void add_column(const struct columns *s, __m256i sum[4], const __m256i from[4],
-                       const __m256i x[4], int kx) {
-    UNROLL for (int i = 0; i < 4; i++) {
-        __m256i made = from[i];
-        __asm__("vpdpbusd %2, %1, %0" : "+v"(made) : "v"(x[i]), "v"(s->weights[kx][i]));
-        sum[i] = made;
-    }
-}
-
-/* Stores the next pixel. */
-INLINE void end_pixel(struct columns *s, const __m256i sum[4]) {
-    const __m256i left = round_half(&s->block, sum, 0), right = round_half(&s->block, sum + 2, 1);
-    store_pixel(elements_of_words(&s->block.ends, left, right), s->channels, s->out);
-    s->out += s->out_stride;
-}
-
-/* Ends the pixel of `last` with the next column and goes on with those of `middle` and `first`. */
-INLINE void one_further(struct columns *s, __m256i last[4], __m256i middle[4], __m256i first[4]) {
-    __m256i x[4];
-    next_column(s, x);
-    add_column(s, last, last, x, 2);
-    add_column(s, middle, middle, x, 1);
-    add_column(s, first, s->block.bias, x, 0);
-    end_pixel(s, last);
-}
-
-/* As one_further with the next two columns; kernels of stride 2. */
-INLINE void two_further(struct columns *s, __m256i last[4], __m256i first[4]) {
-    __m256i x[4];
-    next_column(s, x);
-    add_column(s, last, last, x, 1);
-    next_column(s, x);
-    add_column(s, last, last, x, 2);
-    add_column(s, first, s->block.bias, x, 0);
-    end_pixel(s, last);
-}
-
-INLINE struct columns columns_of(const struct rfx_int_conv_args *a, const struct block *b,
-                                 int64_t c) {
-    struct rows rows;
-    find_rows(a, c, 3, 3, &rows);
-    struct columns s = {.step = a->tap_stride,
-                        .zero = _mm256_setzero_si256(),
-                        .block = *b,
-                        .out = a->out + c,
-                        .out_stride = a->out_stride,
-                        .channels = a->m - c};
-    UNROLL for (int i = 0; i < 3; i++) {
-        s.at[i] = rows.x[i];
-        UNROLL for (int v = 0; v < 4; v++) {
-            s.weights[i][v] = rows.weights[0][i][v];
-            VECTOR_KEEP(s.weights[i][v]);
-        }
-    }
-    UNROLL for (int v = 0; v < 4; v++) VECTOR_KEEP(s.block.bias[v]);
-    VECTOR_KEEP(s.zero);
-    return s;
-}
-
-static void fixed_3_1(const struct rfx_int_conv_args *a, const struct block *b, int64_t c) {
-    struct columns s = columns_of(a, b, c);
-    __m256i x[4], sums[3][4];
-    next_column(&s, x);
-    add_column(&s, sums[0], b->bias, x, 0);
-    next_column(&s, x);
-    add_column(&s, sums[0], sums[0], x, 1);
-    add_column(&s, sums[1], b->bias, x, 0);
-    for (int64_t left = a->pixels;;) {
-        one_further(&s, sums[0], sums[1], sums[2]);
-        if (--left == 0) break;
-        one_further(&s, sums[1], sums[2], sums[0]);
-        if (--left == 0) break;
-        one_further(&s, sums[2], sums[0], sums[1]);
-        if (--left == 0) break;
-    }
-}
-
-static void fixed_3_2(const struct rfx_int_conv_args *a, const struct block *b, int64_t c) {
-    struct columns s = columns_of(a, b, c);
-    __m256i x[4], sums[2][4];
-    next_column(&s, x);
-    add_column(&s, sums[0], b->bias, x, 0);
-    for (int64_t left = a->pixels;;) {
-        two_further(&s, sums[0], sums[1]);
-        if (--left == 0) break;
-        two_further(&s, sums[1], sums[0]);
-        if (--left == 0) break;
-    }
-}
+#define COLUMNS_BITS 256
+#include "layers/kernels/generic/int_depthwise_columns.h"
+#define COLUMNS_BITS 512
+#include "layers/kernels/generic/int_depthwise_columns.h"
 #endif
 
 /* Adds the products of up to four taps of any kernel to the sums of n pixels. x and w: addresses
@@ -409,10 +297,42 @@ static fixed *find_fixed(const struct rfx_int_conv_args *a) {
     if (a->sums != NULL || a->kh != a->kw || (!one && !two)) return NULL;
     for (int64_t ky = 0; ky < a->kh; ky++)
         if (a->rows[ky] == NULL) return NULL;
+#ifndef __AVX512F__
     if (a->kw == 3) return one ? fixed_3_1 : fixed_3_2;
+#endif
     if (a->kw == 5) return one ? fixed_5_1 : fixed_5_2;
     return NULL;
 }
+
+#ifdef __AVX512F__
+/* Computes all channels column by column. Returns false if it cannot. A block may overlap the one
+ * before it and compute the same channels again. */
+static bool by_columns(const struct rfx_int_conv_args *a) {
+    const bool one = a->x_stride == a->tap_stride, two = a->x_stride == 2 * a->tap_stride;
+    const int64_t filled = rfx_int_conv_filled(a->m);
+    if (a->sums != NULL || a->kh != 3 || a->kw != 3 || filled < 32 || (!one && !two)) return false;
+    for (int64_t ky = 0; ky < 3; ky++)
+        if (a->rows[ky] == NULL) return false;
+    if (any_scale_above(&a->to, a->m)) return false;
+    for (int64_t c = 0; c < filled;) {
+        if (filled - c > 32 && filled >= 64) {
+            if (c > filled - 64) c = filled - 64;
+            (one ? columns_1_512 : columns_2_512)(a, c);
+            c += 64;
+        } else {
+            if (c > filled - 32) c = filled - 32;
+            (one ? columns_1_256 : columns_2_256)(a, c);
+            c += 32;
+        }
+    }
+    return true;
+}
+#else
+static bool by_columns(const struct rfx_int_conv_args *a) {
+    (void)a;
+    return false;
+}
+#endif
 
 /* The last block may overlap the one before it and compute the same channels again. The arguments
  * are copied: otherwise a compiler would read them again after every store, which might have
@@ -421,6 +341,7 @@ void SET_NAME(int_depthwise_bytes)(const struct rfx_int_conv_args *run) {
     const struct rfx_int_conv_args own = *run, *a = &own;
     const int64_t filled = rfx_int_conv_filled(a->m);
     const bool wide = filled >= CHANNELS;
+    if (by_columns(a)) return;
     fixed *const run_fixed = wide ? find_fixed(a) : NULL;
     for (int64_t c = 0; c < filled; c += CHANNELS) {
         if (wide && c > filled - CHANNELS) c = filled - CHANNELS;

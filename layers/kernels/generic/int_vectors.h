@@ -377,6 +377,16 @@ INLINE struct ends ends_of(const struct rfx_requantise *to) {
 /* Largest scale with which no sum becomes too large for an integer. */
 #define MOST_SCALE 0.5f
 
+#if VECTOR_FLOATS == 16
+/* Returns whether a sum times one of m channels' scales may be too large for an integer. */
+static inline bool any_scale_above(const struct rfx_requantise *to, int64_t m) {
+    vector most = VECTOR_ALL(0.0f);
+    for (int64_t c = 0; c < m; c += RFX_INT_LANES)
+        most = VECTOR_MAX((vector)INTS_LOAD(to->scales + c), most);
+    return any_above(most, MOST_SCALE);
+}
+#endif
+
 /* Returns whether a sum times one of a block's scales may be too large for an integer. */
 INLINE bool may_overflow(const struct target *t) {
     bool any = false;
