@@ -81,7 +81,47 @@ INLINE void add_all(const uint8_t *a, float a_scale, const uint8_t *b, float b_s
                                     float shift, void *out, int64_t n) {                        \
         add_all(a, a_scale, b, b_scale, shift, out, n, (least) < 0, (least), (most));           \
     }
+
+/* Quantises RFX_INT_LANES numbers. */
+INLINE void quantise_block(const float *x, float scale, int32_t zero_point, uint8_t *out, int least,
+                           int most) {
+    ints whole[IN_BLOCK];
+    UNROLL for (int v = 0; v < IN_BLOCK; v++) {
+        vector value = VECTOR_LOAD(x + v * VECTOR_FLOATS) / scale;
+        value = vector_select(value == value, value, VECTOR_ALL(0.0f));
+        whole[v] = rounded(value, VECTOR_ALL((float)(most - zero_point)));
+    }
+    *(elements_unaligned *)(void *)out =
+        elements_of(whole, LIMIT_ALL(least - zero_point), LIMIT_ALL(zero_point), false);
+}
+
+INLINE void quantise_all(const float *x, float scale, int32_t zero_point, uint8_t *out, int64_t n,
+                         int least, int most) {
+    int64_t i = 0;
+    for (; i + RFX_INT_LANES <= n; i += RFX_INT_LANES)
+        quantise_block(x + i, scale, zero_point, out + i, least, most);
+    if (i == n) return;
+    float left[RFX_INT_LANES] = {0};
+    uint8_t made[RFX_INT_LANES];
+    memcpy(left, x + i, (size_t)(n - i) * sizeof *left);
+    quantise_block(left, scale, zero_point, made, least, most);
+    memcpy(out + i, made, (size_t)(n - i));
+}
+
+#define QUANTISE(suffix, element, least, most)                                            \
+    void VARIANT_NAME(quantise_##suffix)(const float *x, float scale, int32_t zero_point, \
+                                         void *out, int64_t n) {                          \
+        quantise_all(x, scale, zero_point, out, n, (least), (most));                      \
+    }
 #else
+#define QUANTISE(suffix, element, least, most)                                                \
+    void VARIANT_NAME(quantise_##suffix)(const float *x, float scale, int32_t zero_point,     \
+                                         void *out, int64_t n) {                              \
+        element *restrict to = out;                                                           \
+        const float lo = (float)((least)-zero_point), hi = (float)((most)-zero_point);        \
+        for (int64_t i = 0; i < n; i++)                                                       \
+            to[i] = (element)((int32_t)round_even(clamp(x[i] / scale, lo, hi)) + zero_point); \
+    }
 #define ADD(suffix, element, least, most)                                                       \
     void VARIANT_NAME(add_##suffix)(const void *a, float a_scale, const void *b, float b_scale, \
                                     float shift, void *out, int64_t n) {                        \
@@ -114,13 +154,6 @@ INLINE void add_all(const uint8_t *a, float a_scale, const uint8_t *b, float b_s
         const int16_t zero = (int16_t)zero_point;                                                 \
         for (int64_t i = 0; i < n; i++) out[i] = (int16_t)(from[i] - zero);                       \
     }                                                                                             \
-    void VARIANT_NAME(quantise_##suffix)(const float *x, float scale, int32_t zero_point,         \
-                                         void *out, int64_t n) {                                  \
-        element *restrict to = out;                                                               \
-        const float lo = (float)((least)-zero_point), hi = (float)((most)-zero_point);            \
-        for (int64_t i = 0; i < n; i++)                                                           \
-            to[i] = (element)((int32_t)round_even(clamp(x[i] / scale, lo, hi)) + zero_point);     \
-    }                                                                                             \
     void VARIANT_NAME(quantise_shifted_##suffix)(const float *x, float scale, int32_t zero_point, \
                                                  void *out, int64_t n) {                          \
         element *restrict to = out;                                                               \
@@ -136,6 +169,8 @@ INLINE void add_all(const uint8_t *a, float a_scale, const uint8_t *b, float b_s
 
 OF_ELEMENT(u8, uint8_t, 0, UINT8_MAX)
 OF_ELEMENT(i8, int8_t, INT8_MIN, INT8_MAX)
+QUANTISE(u8, uint8_t, 0, UINT8_MAX)
+QUANTISE(i8, int8_t, INT8_MIN, INT8_MAX)
 ADD(u8, uint8_t, 0, UINT8_MAX)
 ADD(i8, int8_t, INT8_MIN, INT8_MAX)
 MUL(u8, uint8_t, 0, UINT8_MAX)
