@@ -403,6 +403,9 @@ struct rfx_kernels {
     void (*pool)(const struct rfx_pool_args *args);
     void (*dense)(const struct rfx_dense_args *args);
 
+    /* Transposes c planes to densely packed pixels: out[p * c + i] = planes[i * plane + p]. */
+    void (*interleave)(const float *planes, int64_t plane, int64_t c, int64_t pixels, float *out);
+
     /* The kernels below, except peak, are NULL if the processor has no fused multiply-add: all of
      * them or none. */
     void (*conv)(const struct rfx_conv_args *args);

@@ -7,6 +7,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/graph/view_rows.h"
+#include "layers/kernels/kernels.h"
 #include "rfexec/image/image_backend.h"
 #include "rfexec/image/image_source.h"
 
@@ -27,10 +28,15 @@ static enum rfx_status array_read(struct rfx_image_backend *b, struct rfx_rect r
     const struct memory_source *s = source_of(b);
     (void)err;
     for (int64_t y = rect.y0; y < rect.y1; y++) {
+        const float *from = s->values + y * s->steps.row + rect.x0 * s->steps.column;
         float *to = rfx_view_f32_at(out, y, rect.x0);
-        for (int64_t x = rect.x0; x < rect.x1; x++)
+        if (s->steps.column == 1) {
+            rfx_kernels()->interleave(from, s->steps.channel, b->c, rfx_rect_cols(rect), to);
+            continue;
+        }
+        for (int64_t x = 0; x < rfx_rect_cols(rect); x++)
             for (int64_t c = 0; c < b->c; c++)
-                *to++ = s->values[y * s->steps.row + x * s->steps.column + c * s->steps.channel];
+                *to++ = from[x * s->steps.column + c * s->steps.channel];
     }
     return RFX_OK;
 }

@@ -1,5 +1,22 @@
-/* Transposes pixels of channels into planes: four channels of a vector of pixels at a time. */
+/* Transposes planes into pixels of channels and pixels into planes: four channels of a vector of
+ * pixels at a time. */
 #include "layers/kernels/generic/variant.h"
+
+/* Compilers make vectors of the loop for three channels. */
+void VARIANT_NAME(interleave)(const float *planes, int64_t plane, int64_t c, int64_t pixels,
+                              float *restrict out) {
+    if (c == 3) {
+        const float *first = planes, *second = planes + plane, *third = planes + 2 * plane;
+        for (int64_t p = 0; p < pixels; p++) {
+            out[3 * p] = first[p];
+            out[3 * p + 1] = second[p];
+            out[3 * p + 2] = third[p];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < c; i++)
+        for (int64_t p = 0; p < pixels; p++) out[p * c + i] = planes[i * plane + p];
+}
 
 #ifdef VARIANT_HAS_FMA
 

@@ -35,6 +35,7 @@ const struct rfx_kernels SET_NAME(table) = {
     .depthwise = VARIANT_NAME(depthwise),
     .pool = VARIANT_NAME(pool),
     .dense = VARIANT_NAME(dense),
+    .interleave = VARIANT_NAME(interleave),
 #ifdef VARIANT_HAS_FMA
     .conv = VARIANT_NAME(conv),
     .lanes = VARIANT_NAME(lanes),

@@ -191,6 +191,8 @@ void VARIANT_NAME(exact)(const struct rfx_exact_args *args);
 void VARIANT_NAME(depthwise)(const struct rfx_depthwise_args *args);
 void VARIANT_NAME(pool)(const struct rfx_pool_args *args);
 void VARIANT_NAME(dense)(const struct rfx_dense_args *args);
+void VARIANT_NAME(interleave)(const float *planes, int64_t plane, int64_t c, int64_t pixels,
+                              float *out);
 #ifdef VARIANT_HAS_FMA
 void VARIANT_NAME(conv)(const struct rfx_conv_args *args);
 void VARIANT_NAME(lanes)(const struct rfx_lanes_args *args);

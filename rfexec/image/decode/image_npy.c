@@ -16,6 +16,7 @@
 
 #include "layers/core/checked.h"
 #include "layers/core/floats.h"
+#include "layers/kernels/kernels.h"
 #include "rfexec/image/decode/array_type.h"
 #include "rfexec/image/decode/npy_format.h"
 #include "rfexec/image/decode/orientation.h"
@@ -133,9 +134,8 @@ static enum rfx_status read_chunk(struct npy_source *s, int64_t channel, int64_t
  * of c channels. */
 static void interleave(const float *planes, int64_t plane, int64_t n, int64_t cols, float *dst,
                        int64_t c) {
-    if (n == TOGETHER && c == TOGETHER) /* compilers vectorise this case */
-        for (int64_t k = 0; k < cols; k++)
-            for (int64_t i = 0; i < TOGETHER; i++) dst[TOGETHER * k + i] = planes[i * plane + k];
+    if (n == c)
+        rfx_kernels()->interleave(planes, plane, c, cols, dst);
     else
         for (int64_t i = 0; i < n; i++)
             for (int64_t k = 0; k < cols; k++) dst[k * c + i] = planes[i * plane + k];

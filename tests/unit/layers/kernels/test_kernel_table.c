@@ -334,6 +334,25 @@ static void run_planes(struct fixture *f, const struct rfx_kernels *k, int varia
     k->planes(f->x, variant + 3, 61, variant, out, 64);
 }
 
+/* Every set: planes become pixels, and nothing behind them is written. */
+static void test_interleave(void **state) {
+    static const char *const all[] = {"base", "avx2", "avx512", "neon"};
+    struct fixture *f = *state;
+    fill(f->x, MOST, 17, true);
+    for (size_t s = 0; s < sizeof all / sizeof all[0]; s++) {
+        const struct rfx_kernels *k = rfx_kernels_find(all[s]);
+        for (int c = 1; k != NULL && c <= 5; c++)
+            for (int pixels = 0; pixels <= 61; pixels++) {
+                const int plane = 70, end = pixels * c;
+                f->y[end] = 7.0f;
+                k->interleave(f->x, plane, c, pixels, f->y);
+                for (int at = 0; at < end; at++)
+                    assert_memory_equal(&f->y[at], &f->x[at % c * plane + at / c], sizeof(float));
+                assert_float_equal(f->y[end], 7.0f, 0.0f);
+            }
+    }
+}
+
 /* As `dense` and `conv`, for the widths of last layers. */
 static void test_pixels(void **state) {
     struct fixture *f = *state;
@@ -395,10 +414,10 @@ static int tear_down(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activations),        cmocka_unit_test(test_binary),
-        cmocka_unit_test(test_elementwise),        cmocka_unit_test(test_depthwise),
-        cmocka_unit_test(test_products),           cmocka_unit_test(test_pixels),
-        cmocka_unit_test(test_something_compared),
+        cmocka_unit_test(test_activations), cmocka_unit_test(test_binary),
+        cmocka_unit_test(test_elementwise), cmocka_unit_test(test_depthwise),
+        cmocka_unit_test(test_products),    cmocka_unit_test(test_pixels),
+        cmocka_unit_test(test_interleave),  cmocka_unit_test(test_something_compared),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
