@@ -253,21 +253,48 @@ static enum rfx_status infer(const struct rfx_graph *graph, struct rfx_node *nod
     return status == RFX_OK ? check_channels(node, from, err) : status;
 }
 
-static void pack_channels(const struct rfx_int_conv_attr *q, void *packed) {
-    int64_t n = packed_channels(&q->conv);
+/* Writes bias and factor of channels [first, end), 0 for those that are only filled up. */
+static void pack_channels(const struct rfx_int_conv_attr *q, int64_t first, int64_t end,
+                          void *packed) {
     int32_t *bias = packed;
     float *factors = (float *)(void *)((char *)packed + weights_bytes_at(&q->conv) / 2);
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = first; i < end; i++) {
         bool there = i < q->conv.oc;
         bias[i] = there ? (int32_t)q->channels[3 * i] : 0;
         factors[i] = there ? factor_of(q, i) : 0.0f;
     }
 }
 
+/* Returns the channels of a shard: whole blocks of a layer of one group; otherwise the first shard
+ * has all. */
+static struct rfx_range shard_channels(const struct rfx_conv_attr *a,
+                                       const struct rfx_pack_part *part) {
+    if (a->groups > 1) return (struct rfx_range){0, part->index == 0 ? a->oc : 0};
+    struct rfx_range blocks = rfx_pack_units(part, rfx_ceil_div(a->oc, RFX_INT_LANES));
+    return (struct rfx_range){blocks.lo * RFX_INT_LANES,
+                              rfx_min_i64(blocks.hi * RFX_INT_LANES, a->oc)};
+}
+
+/* Writes what a shard has of biases and factors, and zeros where its weights go. The last shard
+ * also has what fills up. */
+static void begin_shard(const struct rfx_graph *graph, const struct rfx_node *node,
+                        struct rfx_range c, void *packed) {
+    const struct rfx_int_conv_attr *q = &node->attr.int_conv;
+    const struct rfx_conv_attr *a = &q->conv;
+    const size_t at = weights_bytes_at(a), all = packed_bytes(graph, node);
+    const bool last = c.hi == a->oc;
+    pack_channels(q, c.lo, last ? (int64_t)(at / 2 / sizeof(int32_t)) : c.hi, packed);
+    const size_t channel = (size_t)(group_bytes(q) / rfx_int_conv_filled(a->oc / a->groups));
+    const size_t from = a->groups > 1 ? at : at + (size_t)c.lo * channel;
+    const size_t end = last ? all : at + (size_t)c.hi * channel;
+    memset((char *)packed + from, 0, end - from);
+}
+
 /* Returns the place of the weight of input channel i for output channel `lane` of a block, among
- * the weights of a tap. `together`: neighbouring input channels. */
-static int64_t place_in_tap(int64_t i, int64_t lane, int64_t together) {
-    return (i / together * RFX_INT_LANES + lane) * together + i % together;
+ * the weights of a tap. `fours`: four input channels are neighbours, not two. */
+static size_t place_in_tap(size_t i, size_t lane, bool fours) {
+    return fours ? (i / 4 * RFX_INT_LANES + lane) * 4 + i % 4
+                 : (i / 2 * RFX_INT_LANES + lane) * 2 + i % 2;
 }
 
 /* Writes the filter of output channel o, whose values are `filter` in the order of the file.
@@ -289,20 +316,23 @@ static int64_t pack_filter(const struct rfx_int_conv_attr *q, int64_t o, const f
         return sum;
     }
     int64_t c = o % per_group, joined = joined_taps(a), tap = group_quads(q) * 4 * RFX_INT_LANES;
-    int64_t lane = c % RFX_INT_LANES, together = reads_bytes(q) ? 4 : 2;
+    const bool fours = reads_bytes(q);
+    const size_t lane = (size_t)(c % RFX_INT_LANES);
     int8_t *block = (int8_t *)weights + o / per_group * group_bytes(q) +
                     c / RFX_INT_LANES * (taps / joined) * tap;
-    for (int64_t t = 0; t < taps; t++)
+    for (int64_t t = 0; t < taps; t++) {
+        int8_t *to = block + t / joined * tap;
+        const int64_t first = t % joined * copies(q) * icg;
         for (int64_t i = 0; i < icg; i++) {
-            int8_t *to = block + t / joined * tap;
-            int64_t w = (int64_t)filter[i * taps + t] - zero, first = t % joined * copies(q) * icg;
+            int64_t w = (int64_t)filter[i * taps + t] - zero;
             sum += w;
             for (int64_t k = 0; k < copies(q); k++) {
                 int64_t piece = rfx_max_i64(INT8_MIN, rfx_min_i64(w, INT8_MAX));
-                to[place_in_tap(first + k * icg + i, lane, together)] = (int8_t)piece;
+                to[place_in_tap((size_t)(first + k * icg + i), lane, fours)] = (int8_t)piece;
                 w -= piece;
             }
         }
+    }
     return sum;
 }
 
@@ -328,17 +358,17 @@ static enum rfx_status pack(const struct rfx_graph *graph, const struct rfx_node
     void *weights = (char *)packed + weights_bytes_at(a);
     int32_t *bias = packed;
     int64_t n = a->ic / a->groups * a->kh * a->kw;
-    if (part->index > 0) return RFX_OK;
+    const struct rfx_range mine = shard_channels(a, part);
+    if (mine.lo >= mine.hi) return RFX_OK;
     float *own = NULL, *filter = part->temp;
     if (n > part->temp_elems) {
         filter = own = rfx_memory_alloc(graph->mem, rfx_floats_bytes(n));
         if (own == NULL)
             return rfx_memory_fail(graph->mem, "packing a filter", rfx_floats_bytes(n), err);
     }
-    memset(packed, 0, packed_bytes(graph, node));
-    pack_channels(q, packed);
+    begin_shard(graph, node, mine, packed);
     enum rfx_status status = RFX_OK;
-    for (int64_t o = 0; o < a->oc && status == RFX_OK; o++) {
+    for (int64_t o = mine.lo; o < mine.hi && status == RFX_OK; o++) {
         status = rfx_packing_read(&reader, o * n, n, filter);
         if (status == RFX_OK)
             correct_bias(graph, node, pack_filter(q, o, filter, weights), &bias[o]);

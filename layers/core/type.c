@@ -85,6 +85,19 @@ static float even_of(float value) {
     return value < 0.0f ? (value - 0x1p23f) + 0x1p23f : (value + 0x1p23f) - 0x1p23f;
 }
 
+/* Stores the nearest integers of one byte, without branches. Adding 1.5 * 2^23 leaves no bits for
+ * a fraction. */
+#define STORE_NEAREST(element, lo, hi)                                        \
+    do {                                                                      \
+        element *out = to;                                                    \
+        for (int64_t i = 0; i < count; i++) {                                 \
+            float value = values[i] == values[i] ? values[i] : 0.0f;          \
+            value = value > (lo) ? value : (lo);                              \
+            value = value < (hi) ? value : (hi);                              \
+            out[i] = (element)(int32_t)((value + 12582912.0f) - 12582912.0f); \
+        }                                                                     \
+    } while (0)
+
 #define STORE(element, lo, hi)                                                                  \
     do {                                                                                        \
         element *out = to;                                                                      \
@@ -98,6 +111,14 @@ static void store_bools(const float *values, int64_t count, uint8_t *to) {
 }
 
 static void store(enum rfx_type type, const float *values, int64_t count, void *to, bool nearest) {
+    if (nearest && type == RFX_TYPE_UINT8) {
+        STORE_NEAREST(uint8_t, 0.0f, 255.0f);
+        return;
+    }
+    if (nearest && type == RFX_TYPE_INT8) {
+        STORE_NEAREST(int8_t, -128.0f, 127.0f);
+        return;
+    }
     switch (type) {
         case RFX_TYPE_UINT8:
             STORE(uint8_t, 0, UINT8_MAX);
@@ -196,8 +217,12 @@ static float read_element(enum rfx_type type, const unsigned char *p) {
     return float_of_bits(read_word(p));
 }
 
-static void load_bytes(const unsigned char *from, int64_t count, float *to) {
+static void load_uint8(const unsigned char *from, int64_t count, float *to) {
     for (int64_t i = 0; i < count; i++) to[i] = (float)from[i];
+}
+
+static void load_int8(const unsigned char *from, int64_t count, float *to) {
+    for (int64_t i = 0; i < count; i++) to[i] = (float)(int8_t)from[i];
 }
 
 void rfx_type_load(enum rfx_type type, const void *from, int64_t count, float *to) {
@@ -206,7 +231,9 @@ void rfx_type_load(enum rfx_type type, const void *from, int64_t count, float *t
     if (type == RFX_TYPE_FLOAT32)
         memcpy(to, from, (size_t)count * bytes);
     else if (type == RFX_TYPE_UINT8)
-        load_bytes(p, count, to);
+        load_uint8(p, count, to);
+    else if (type == RFX_TYPE_INT8)
+        load_int8(p, count, to);
     else
         for (int64_t i = 0; i < count; i++) to[i] = read_element(type, p + (size_t)i * bytes);
 }

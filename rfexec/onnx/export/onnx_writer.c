@@ -5,7 +5,6 @@
  * numbers are those of onnx.proto (IR version 8). */
 #include "rfexec/onnx/export/onnx_writer.h"
 
-#include <math.h>
 #include <pb_encode.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -305,7 +304,9 @@ static void round_weights(const struct rfx_onnx_rounding *r, int64_t first, int6
             channel = channel + 1 == r->channels ? 0 : channel + 1;
         }
         if (r->factors != NULL) values[i] *= r->factors[channel];
-        values[i] = fminf(fmaxf(values[i] / r->scales[channel], -127.0f), 127.0f);
+        float steps = values[i] / r->scales[channel];
+        steps = steps > -127.0f ? steps : -127.0f;
+        values[i] = steps < 127.0f ? steps : 127.0f;
     }
 }
 
