@@ -8,15 +8,17 @@
 
 #ifdef INT_VECTORS
 /* What limits a step of all pixels (full blocks, values in the nearest cache):
- * - avx512vnni: 28 dot products, which add by themselves; 14 broadcasts and 2 weights are loaded. A
- *   processor does 1 or 2 dot products and 2 loads per cycle: the dot products limit.
+ * - avx512vnni (struct turns): 14 dot products, which add by themselves; 7 broadcasts and 2 weights
+ *   are loaded. A processor does 1 or 2 dot products and 2 loads per cycle: the dot products limit.
+ *   So do they with what ends the sums, if there are few steps: each vector is multiplied once, and
+ *   two together have a saturating addition, in the units of the dot products.
  * - avxvnni: 12 dot products, 6 broadcasts, 2 weights. It does 2 dot products and 2 or 3 loads per
  *   cycle: the dot products limit.
- * - avx512: 28 products of pairs, 28 additions; 14 broadcasts, 2 weights.
+ * - avx512: 14 products of pairs, 14 additions; 7 broadcasts, 2 weights.
  * - avx2: 12 products of pairs, 12 additions; 6 broadcasts, 2 weights. Products and additions share
  *   3 or 4 units: they limit. Widening weights takes those units too (wide_blocks). */
 #if VECTOR_FLOATS == 16
-#define PIXELS 14 /* 28 sums, 2 weights, input values and products in 32 registers */
+#define PIXELS 14 /* 28 sums, 2 weights, input values and products in 32 registers; see TURN */
 #define BLOCKS 2  /* blocks of channels that are computed together */
 #elif VECTOR_FLOATS == 8
 #define PIXELS 6 /* 12 sums, 2 weights, input values and products in 16 registers */
@@ -359,7 +361,7 @@ INLINE void make_turn(const struct turns *t, ints before[TURN][BLOCKS][IN_BLOCK]
     }
 }
 
-/* The turn that was made is the one before now. */
+/* Makes the turn that was computed the one before. */
 INLINE void keep_turn(struct turns *t, ints before[TURN][BLOCKS][IN_BLOCK],
                       ints sum[TURN][BLOCKS][IN_BLOCK], int n, int nb) {
     t->to.out = t->a->out + t->p * t->a->out_stride + t->c;

@@ -3,9 +3,7 @@
  * serves all pixels that use the column. Sums are exact, so their order does not matter, and every
  * instruction set gives the same bytes.
  *
- * Vectors have 32 bytes with AVX-512, too. A vector of 64 bytes takes as long as two of these, and
- * would be half empty more often. What limits 3x3 kernels of stride 1: 12 dot products, 8
- * interleavings and 12 operations that scale and round 32 channels of a pixel.
+ * Vectors have 32 bytes, with AVX-512 too, but for 3x3 kernels (int_depthwise_columns.h).
  *
  * Vector i of four holds channels 4 i to 4 i + 3 of each half of 16 channels. That is how the
  * instructions interleave, and packing the results restores the order of channels. */

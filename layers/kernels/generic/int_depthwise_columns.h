@@ -5,7 +5,8 @@
  * all pixels that use it. A pixel is ended with its last column. So the sums of three pixels and
  * all weights stay in registers, and the operations that end a pixel go between the products of the
  * next ones. What limits, for a pixel of stride 1: 12 dot products, 8 interleavings and 18
- * operations that scale and round. */
+ * operations that scale and round. A processor that computes 64 bytes in two halves (AMD family 25)
+ * is still a fifth faster with them: it schedules half as many operations. */
 #define JOIN_(a, b) a##b
 #define JOIN(a, b) JOIN_(a, b)
 #define OF_SIZE(name) JOIN(name##_, COLUMNS_BITS) /* of a function of this file */
