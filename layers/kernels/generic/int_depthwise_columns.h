@@ -27,6 +27,7 @@ struct OF_SIZE(columns) {
     int64_t step;
     BYTES weights[3][4], zero, bias[4], zero_point, flip;
     FLOATS scales[4];
+    bool shifted; /* the zero point is not 0 */
     uint8_t *out;
     int64_t out_stride;
     int64_t channels; /* that are stored, at most */
@@ -87,8 +88,12 @@ INLINE void OF_SIZE(end_pixel)(struct OF_SIZE(columns) * s, const BYTES sum[4]) 
     BYTES whole[4];
     UNROLL for (int i = 0; i < 4; i++) whole[i] =
         OP(cvtps_epi32)(OP(mul_ps)(OP(cvtepi32_ps)(sum[i]), s->scales[i]));
-    const BYTES left = OP(adds_epi16)(OP(packs_epi32)(whole[0], whole[1]), s->zero_point);
-    const BYTES right = OP(adds_epi16)(OP(packs_epi32)(whole[2], whole[3]), s->zero_point);
+    BYTES left = OP(packs_epi32)(whole[0], whole[1]);
+    BYTES right = OP(packs_epi32)(whole[2], whole[3]);
+    if (s->shifted) {
+        left = OP(adds_epi16)(left, s->zero_point);
+        right = OP(adds_epi16)(right, s->zero_point);
+    }
     const BYTES bytes = BITS(xor)(OP(packus_epi16)(left, right), s->flip);
     if (s->channels >= COLUMNS_BITS / 8) {
         BITS(storeu)((void *)s->out, bytes);
@@ -129,6 +134,7 @@ INLINE struct OF_SIZE(columns) OF_SIZE(columns_of)(const struct rfx_int_conv_arg
                                  .zero = BITS(setzero)(),
                                  .zero_point = OP(set1_epi32)((int32_t)ends.zero_points),
                                  .flip = OP(set1_epi32)((int32_t)ends.flip),
+                                 .shifted = ends.zero_points != 0,
                                  .out = a->out + c,
                                  .out_stride = a->out_stride,
                                  .channels = a->m - c};

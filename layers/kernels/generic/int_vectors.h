@@ -402,10 +402,13 @@ INLINE __m512i elements_of_four(const struct ends *e, const vector scaled[4]) {
     const __m512i zero_point = _mm512_set1_epi32((int32_t)e->zero_points);
     __m512i whole[4];
     UNROLL for (int i = 0; i < 4; i++) whole[i] = _mm512_cvtps_epi32((__m512)scaled[i]);
-    const __m512i left = _mm512_packs_epi32(whole[0], whole[1]);
-    const __m512i right = _mm512_packs_epi32(whole[2], whole[3]);
-    __m512i bytes = _mm512_packus_epi16(_mm512_adds_epi16(left, zero_point),
-                                        _mm512_adds_epi16(right, zero_point));
+    __m512i left = _mm512_packs_epi32(whole[0], whole[1]);
+    __m512i right = _mm512_packs_epi32(whole[2], whole[3]);
+    if (e->zero_points != 0) { /* additions take units of the products */
+        left = _mm512_adds_epi16(left, zero_point);
+        right = _mm512_adds_epi16(right, zero_point);
+    }
+    __m512i bytes = _mm512_packus_epi16(left, right);
     bytes = _mm512_xor_si512(bytes, _mm512_set1_epi32((int32_t)e->flip));
     return _mm512_permutexvar_epi32(order, bytes);
 }
