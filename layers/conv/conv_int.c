@@ -155,11 +155,11 @@ static float factor_of(const struct rfx_int_conv_attr *q, int64_t channel) {
     return factor;
 }
 
-/* Checks every channel: the ranges of its numbers, and that no sum leaves the range of int32. The
- * largest is |bias| plus the number of products times the largest product. */
-static enum rfx_status check_channels(const struct rfx_node *node, enum rfx_type type,
+/* Sets q->small_scales. Checks every channel: the ranges of its numbers, and that no sum leaves the
+ * range of int32. The largest is |bias| plus the number of products times the largest product. */
+static enum rfx_status check_channels(struct rfx_node *node, enum rfx_type type,
                                       struct rfx_error *err) {
-    const struct rfx_int_conv_attr *q = &node->attr.int_conv;
+    struct rfx_int_conv_attr *q = &node->attr.int_conv;
     const struct rfx_conv_attr *a = &q->conv;
     float lo, hi;
     rfx_type_limits(type, &lo, &hi);
@@ -170,7 +170,9 @@ static enum rfx_status check_channels(const struct rfx_node *node, enum rfx_type
         !rfx_checked_mul_i64(products, a->kw, &products) ||
         !rfx_checked_mul_i64(products, x * 255, &most))
         most = INT64_MAX;
+    q->small_scales = true;
     for (int64_t i = 0; i < a->oc; i++) {
+        q->small_scales &= factor_of(q, i) <= RFX_INT_SMALL_SCALE;
         int64_t bias = q->channels[3 * i], zero = q->channels[3 * i + 1];
         if (bias < INT32_MIN || bias > INT32_MAX || zero < -128 || zero > 255)
             return rfx_infer_refuse(node, err, "bias %lld, zero point %lld of channel %lld",
@@ -399,13 +401,14 @@ struct run {
     const struct rfx_conv_attr *a;
     const struct rfx_tensor *in;
     int64_t x0, x1;
-    int32_t zero;          /* zero point of the input */
-    const int32_t *bias;   /* of all output channels */
-    char *prepared;        /* window_rows(a) rows, row iy in slot iy mod window_rows(a) */
-    int64_t row_elems, lo; /* lo: the first input column of a row; may be negative */
-    int64_t next;          /* rows before this one are prepared */
-    bool bytes;            /* elements are uint8, not int16 */
-    bool as_they_are;      /* the kernel reads the input itself */
+    int32_t zero;                    /* zero point of the input */
+    const int32_t *bias;             /* of all output channels */
+    char *prepared;                  /* window_rows(a) rows, row iy in slot iy mod window_rows(a) */
+    int64_t row_elems, lo;           /* lo: the first input column of a row; may be negative */
+    int64_t next;                    /* rows before this one are prepared */
+    bool bytes;                      /* elements are uint8, not int16 */
+    bool as_they_are;                /* the kernel reads the input itself */
+    struct rfx_int_conv_args kernel; /* what is the same for all rows and groups */
 };
 
 static size_t elem_bytes(const struct run *r) {
@@ -493,27 +496,33 @@ static void prepare_window(struct run *r, int64_t y, const void **rows) {
     for (int64_t ky = 0; ky < a->kh; ky++) rows[ky] = row_at(r, top + ky * a->dh);
 }
 
+static struct rfx_int_conv_args kernel_args(const struct run *r) {
+    const struct rfx_int_conv_attr *q = r->q;
+    const struct rfx_conv_attr *a = r->a;
+    return (struct rfx_int_conv_args){.to = {.zero_point = q->out_zero,
+                                             .is_signed = q->to == RFX_TYPE_INT8,
+                                             .small_scales = q->small_scales},
+                                      .pixels = r->x1 - r->x0,
+                                      .m = is_depthwise(a) ? a->oc : a->oc / a->groups,
+                                      .quads = is_depthwise(a) ? 0 : group_quads(q),
+                                      .kh = a->kh,
+                                      .kw = kernel_cols(a),
+                                      .x_stride = a->sw * prepared_channels(q),
+                                      .tap_stride = a->dw * prepared_channels(q),
+                                      .out_stride = r->args->out.c};
+}
+
 static void compute_row(struct run *r, int64_t y) {
     const struct rfx_conv_attr *a = r->a;
     const struct rfx_int_conv_attr *q = r->q;
     const struct rfx_view *out = &r->args->out;
     const void *rows[MOST_ROWS], *shifted[MOST_ROWS];
     const char *packed = r->args->packed;
-    bool depthwise = is_depthwise(a);
-    int64_t groups = depthwise ? 1 : a->groups, m = a->oc / groups;
-    size_t group = (size_t)(copies(q) * (a->ic / groups)) * elem_bytes(r);
-    struct rfx_int_conv_args args = {
-        .rows = shifted,
-        .to = {.zero_point = q->out_zero, .is_signed = q->to == RFX_TYPE_INT8},
-        .pixels = r->x1 - r->x0,
-        .m = m,
-        .quads = depthwise ? 0 : group_quads(q),
-        .kh = a->kh,
-        .kw = kernel_cols(a),
-        .x_stride = a->sw * prepared_channels(q),
-        .tap_stride = a->dw * prepared_channels(q),
-        .out_stride = out->c,
-    };
+    const bool depthwise = is_depthwise(a);
+    const int64_t groups = depthwise ? 1 : a->groups, m = r->kernel.m;
+    const size_t group = (size_t)(copies(q) * (a->ic / groups)) * elem_bytes(r);
+    struct rfx_int_conv_args args = r->kernel;
+    args.rows = shifted;
     prepare_window(r, y, rows);
     for (int64_t g = 0; g < groups; g++) {
         for (int64_t ky = 0; ky < a->kh; ky++)
@@ -581,6 +590,7 @@ static void compute_unit(const void *user, struct rfx_rect unit, void *scratch) 
                         .bytes = reads_bytes(q)};
         r.row_elems = window_cols(a, r.x1 - r.x0) * prepared_channels(q);
         r.as_they_are = is_prepared(&r);
+        r.kernel = kernel_args(&r);
         if (r.bytes && (a->pads.top > 0 || a->pads.bottom > 0))
             pad(&r, slot_at(&r, window_rows(a)), r.row_elems);
         for (int64_t y = unit.y0; y < unit.y1; y++) compute_row(&r, y);

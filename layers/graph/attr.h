@@ -51,6 +51,7 @@ struct rfx_int_conv_attr {
     int32_t in_zero, out_zero; /* in_zero is not read if the node has a second input */
     enum rfx_type to;  /* UINT8 or INT8; INT32: the sums and biases themselves, out_zero 0 */
     int copies;        /* set by infer: numbers of 8 bits that a weight minus zero point takes */
+    bool small_scales; /* set by infer: see struct rfx_requantise */
     int64_t *channels; /* [oc][3]: bias, zero point of the weights, bits of the float32 factor;
                           rfx_graph_add copies it */
 };

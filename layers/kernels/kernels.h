@@ -277,8 +277,10 @@ struct rfx_requantise {
     const float *scales; /* positive and finite */
     int32_t zero_point;  /* within the range of the elements */
     bool is_signed;      /* elements are int8, not uint8 */
+    bool small_scales;   /* none is above RFX_INT_SMALL_SCALE: scaled sums fit into int32 */
 };
 
+#define RFX_INT_SMALL_SCALE 0.5f
 #define RFX_INT_LANES 16 /* output channels of a block of integer convolutions */
 
 /* Returns c channels rounded up to RFX_INT_LANES. */

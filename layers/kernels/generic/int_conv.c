@@ -166,7 +166,7 @@ INLINE void end_block(const struct rfx_int_conv_args *a, const struct target to[
     int32_t kept[PIXELS][BLOCKS][RFX_INT_LANES];
     (void)to;
 #if VECTOR_FLOATS == 8
-    if (a->sums == NULL && !may_overflow(&to[0])) {
+    if (a->sums == NULL && a->to.small_scales) {
         store_block(a, to, sum, p0, c, n, nb);
         return;
     }
@@ -427,7 +427,7 @@ static bool all_turns(const struct rfx_int_conv_args *run) {
     const int64_t bytes = BLOCKS * a->kh * a->kw * a->quads * QUAD;
     const int64_t whole = a->m / LANES * LANES;
     const int64_t most = bytes < TURN_BYTES ? TURN_BYTES / bytes * LANES : LANES;
-    if (a->sums != NULL || any_scale_above(&a->to, a->m)) return false;
+    if (a->sums != NULL || !a->to.small_scales) return false;
     for (int64_t ky = 0; ky < a->kh; ky++)
         if (a->rows[ky] == NULL) return false;
     for (int64_t c = 0; c < a->m;) {

@@ -73,15 +73,6 @@ INLINE struct block block_of(const struct rfx_requantise *to, int64_t c, bool wi
     return b;
 }
 
-/* Returns whether a sum times one of these scales may be too large for an integer. */
-INLINE bool overflows(const struct block *b) {
-    int any = 0;
-    for (int i = 0; i < 4; i++)
-        any |=
-            _mm256_movemask_ps(_mm256_cmp_ps(b->scales[i], _mm256_set1_ps(MOST_SCALE), _CMP_GT_OQ));
-    return any != 0;
-}
-
 /* Scales and rounds half of a pixel's sums. */
 INLINE __m256i round_half(const struct block *b, const __m256i sum[2], int half) {
     return round_two(&b->ends, sum[0], sum[1], b->scales[2 * half], b->scales[2 * half + 1]);
@@ -308,10 +299,11 @@ static fixed *find_fixed(const struct rfx_int_conv_args *a) {
 static bool by_columns(const struct rfx_int_conv_args *a) {
     const bool one = a->x_stride == a->tap_stride, two = a->x_stride == 2 * a->tap_stride;
     const int64_t filled = rfx_int_conv_filled(a->m);
-    if (a->sums != NULL || a->kh != 3 || a->kw != 3 || filled < 32 || (!one && !two)) return false;
+    if (a->sums != NULL || !a->to.small_scales || a->kh != 3 || a->kw != 3 || filled < 32 ||
+        (!one && !two))
+        return false;
     for (int64_t ky = 0; ky < 3; ky++)
         if (a->rows[ky] == NULL) return false;
-    if (any_scale_above(&a->to, a->m)) return false;
     for (int64_t c = 0; c < filled;) {
         if (filled - c > 32 && filled >= 64) {
             if (c > filled - 64) c = filled - 64;
@@ -340,11 +332,11 @@ void SET_NAME(int_depthwise_bytes)(const struct rfx_int_conv_args *run) {
     const int64_t filled = rfx_int_conv_filled(a->m);
     const bool wide = filled >= CHANNELS;
     if (by_columns(a)) return;
+    const bool large = !a->to.small_scales;
     fixed *const run_fixed = wide ? find_fixed(a) : NULL;
     for (int64_t c = 0; c < filled; c += CHANNELS) {
         if (wide && c > filled - CHANNELS) c = filled - CHANNELS;
         const struct block block = block_of(&a->to, c, wide);
-        const bool large = overflows(&block);
         if (run_fixed != NULL && !large)
             run_fixed(a, &block, c);
         else

@@ -40,7 +40,6 @@ typedef uint8_t elements_unaligned
  * - floats_of: converts to float32.
  * - rounded: at most `hi`, rounded to integers; too small a value becomes an integer that is
  * smaller than any `lo`.
- * - any_above: whether a value is larger than `limit` (vectors of 8 and 16 values).
  * - widened: converts RFX_INT_LANES elements.
  * - elements_of: sums to elements. `crossed`: the order of channels is that of factors_of_taps.
  * - factors_of_block: reads the weights of a block for a pair of input channels.
@@ -57,10 +56,6 @@ INLINE vector floats_of(ints v) {
 
 INLINE ints rounded(vector v, vector hi) {
     return (ints)_mm512_cvtps_epi32((__m512)VECTOR_MIN(hi, v));
-}
-
-INLINE bool any_above(vector v, float limit) {
-    return _mm512_cmp_ps_mask((__m512)v, (__m512)VECTOR_ALL(limit), _CMP_GT_OQ) != 0;
 }
 
 INLINE void widened(const void *at, bool is_signed, ints v[IN_BLOCK]) {
@@ -104,10 +99,6 @@ INLINE vector floats_of(ints v) {
 
 INLINE ints rounded(vector v, vector hi) {
     return (ints)_mm256_cvtps_epi32((__m256)VECTOR_MIN(hi, v));
-}
-
-INLINE bool any_above(vector v, float limit) {
-    return _mm256_movemask_ps(_mm256_cmp_ps((__m256)v, _mm256_set1_ps(limit), _CMP_GT_OQ)) != 0;
 }
 
 INLINE void widened(const void *at, bool is_signed, ints v[IN_BLOCK]) {
@@ -372,26 +363,6 @@ struct ends {
 INLINE struct ends ends_of(const struct rfx_requantise *to) {
     const uint32_t shift = to->is_signed ? 128 : 0;
     return (struct ends){0x00010001U * ((uint32_t)to->zero_point + shift), 0x01010101U * shift};
-}
-
-/* Largest scale with which no sum becomes too large for an integer. */
-#define MOST_SCALE 0.5f
-
-#if VECTOR_FLOATS == 16
-/* Returns whether a sum times one of m channels' scales may be too large for an integer. */
-static inline bool any_scale_above(const struct rfx_requantise *to, int64_t m) {
-    vector most = VECTOR_ALL(0.0f);
-    for (int64_t c = 0; c < m; c += RFX_INT_LANES)
-        most = VECTOR_MAX((vector)INTS_LOAD(to->scales + c), most);
-    return any_above(most, MOST_SCALE);
-}
-#endif
-
-/* Returns whether a sum times one of a block's scales may be too large for an integer. */
-INLINE bool may_overflow(const struct target *t) {
-    bool any = false;
-    UNROLL for (int v = 0; v < IN_BLOCK; v++) any |= any_above(t->scales[v], MOST_SCALE);
-    return any;
 }
 #endif
 

@@ -60,17 +60,17 @@ struct conv {
 };
 
 /* Picks a scale for sums of up to `largest`: results within the range of a byte, exact halves, or
- * far too small and too large numbers. */
-static float pick_scale(struct test_rng *rng, float largest) {
+ * far too small numbers; `wild`: too large ones as well. */
+static float pick_scale(struct test_rng *rng, float largest, bool wild) {
     switch (test_rng_int(rng, 0, 5)) {
         case 0:
             return 0.5f;
         case 1:
             return 0.0625f;
         case 2:
-            return test_rng_chance(rng, 50) ? 1e-38f : 3e38f;
+            return wild && test_rng_chance(rng, 50) ? 3e38f : 1e-38f;
         default:
-            return test_rng_float(rng, 10.0f, 3000.0f) / largest;
+            return test_rng_float(rng, 10.0f, wild ? 3000.0f : 300.0f) / largest;
     }
 }
 
@@ -81,13 +81,16 @@ static void pick_target(struct test_rng *rng, struct conv *c, int64_t taps) {
     to->zero_point = (int32_t)test_rng_int(rng, least, most);
     if (test_rng_chance(rng, 30)) to->zero_point = test_rng_chance(rng, 50) ? least : most;
     to->is_signed = c->is_signed;
+    to->small_scales = true;
+    const bool wild = test_rng_chance(rng, 30);
     c->bias = allocate(filled * 4);
     c->scales = allocate(filled * 4);
     for (int64_t i = 0; i < filled; i++) {
         c->bias[i] = (int32_t)test_rng_int(rng, -300, 300);
         if (test_rng_chance(rng, 10))
             c->bias[i] = test_rng_chance(rng, 50) ? 1500000000 : -1500000000;
-        c->scales[i] = pick_scale(rng, 255.0f * 128.0f * sqrtf((float)taps));
+        c->scales[i] = pick_scale(rng, 255.0f * 128.0f * sqrtf((float)taps), wild);
+        to->small_scales &= c->scales[i] <= RFX_INT_SMALL_SCALE;
     }
     to->bias = c->bias;
     to->scales = c->scales;
