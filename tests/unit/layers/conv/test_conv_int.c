@@ -52,6 +52,7 @@ struct layer {
     bool same_zero;
     bool computed; /* the zero point of the input is a second input */
     bool narrow;   /* weights minus their zero point are int8 */
+    bool large;    /* some factors are so large that sums become larger than an int32 */
 };
 
 /* Enlarges the pads below and to the right until the kernel fits the padded map. */
@@ -96,7 +97,8 @@ static struct layer draw_layer(struct test_rng *r, enum kind kind, int64_t *ic) 
                       .weights = draw_type(r),
                       .halves = test_rng_chance(r, 30),
                       .same_zero = test_rng_chance(r, 40),
-                      .narrow = test_rng_chance(r, 50)};
+                      .narrow = test_rng_chance(r, 50),
+                      .large = test_rng_chance(r, 10)};
     *ic = test_rng_int(r, 1, test_rng_chance(r, 30) ? 40 : 9);
     draw_window(r, kind, &l);
     if (kind == GROUPED) {
@@ -138,6 +140,7 @@ static void draw_numbers(struct op_case *c, struct layer *l, int64_t ic, int64_t
                 w[o * n + i] = (float)(zero + (zero < lo + 255) - (zero == lo + 255));
         }
         if (l->halves) factor = test_rng_chance(&c->rng, 50) ? 0.5f : 0.03125f;
+        if (l->large && test_rng_chance(&c->rng, 30)) factor = 1e30f;
         memcpy(&bits, &factor, sizeof bits);
         channels[3 * o] = test_rng_int(&c->rng, -3000, 3000);
         channels[3 * o + 1] = zero;
@@ -173,6 +176,53 @@ static void random_layers(void **state) {
         struct layer l = draw_layer(&r, (enum kind)((first + i) % KINDS), &ic);
         (void)snprintf(what, sizeof what, "RFX_SEED=%lld RFX_CASES=1", (long long)(first + i));
         check_layer(l, ic, (uint64_t)(first + i), what);
+    }
+}
+
+/* Packs a layer as `count` shards, from the last one on, over bytes that are all `before`. */
+static void pack_shards(const struct rfx_graph *graph, const struct rfx_node *node, int64_t count,
+                        int before, void *packed) {
+    struct rfx_error err = {{0}};
+    float *temp = test_floats(RFX_PACK_MIN_TEMP_ELEMS);
+    memset(packed, before, rfx_op_packed_bytes(graph, node));
+    for (int64_t i = count - 1; i >= 0; i--) {
+        const struct rfx_pack_part part = {i, count, temp, RFX_PACK_MIN_TEMP_ELEMS};
+        assert_int_equal(rfx_op_pack_part(graph, node, packed, &part, &err), RFX_OK);
+    }
+    free(temp);
+}
+
+/* The packed bytes do not depend on the number of shards, nor on what was there before. */
+static void shards(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 100; seed++) {
+        int64_t ic;
+        struct test_rng r = test_rng_make(seed);
+        struct layer l = draw_layer(&r, (enum kind)(seed % KINDS), &ic);
+        struct op_case c;
+        struct rfx_tensor input = rfx_tensor_nhwc(ic, l.h, l.w);
+        struct rfx_node node = {.op = RFX_OP_INT_CONV};
+        int64_t *channels = calloc((size_t)l.q.conv.oc, 3 * sizeof *channels);
+        assert_non_null(channels);
+        input.type = l.from;
+        op_case_begin(&c, 1, &input, seed);
+        draw_numbers(&c, &l, ic, channels);
+        node.attr.int_conv = l.q;
+        if (op_case_add(&c, &node) != RFX_OK) fail_msg("seed %d: %s", (int)seed, c.err.text);
+        const struct rfx_node *made = &c.graph->nodes[c.index];
+        const size_t bytes = rfx_op_packed_bytes(c.graph, made);
+        void *one = aligned_alloc(RFX_ALIGNMENT_BYTES, bytes),
+             *more = aligned_alloc(RFX_ALIGNMENT_BYTES, bytes);
+        assert_true(one != NULL && more != NULL);
+        pack_shards(c.graph, made, 1, 0xaa, one);
+        for (int64_t count = 2; count <= 5; count++) {
+            pack_shards(c.graph, made, count, 0x55, more);
+            assert_memory_equal(one, more, bytes);
+        }
+        free(one);
+        free(more);
+        op_case_end(&c);
+        free(channels);
     }
 }
 
@@ -410,11 +460,14 @@ static void long_filters(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_layers),   cmocka_unit_test(wide_rows),
-        cmocka_unit_test(sums_of_32_bits), cmocka_unit_test(largest_sums),
-        cmocka_unit_test(refusals),        cmocka_unit_test(float_inputs_are_converted),
-        cmocka_unit_test(long_filters)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(random_layers),
+                                       cmocka_unit_test(shards),
+                                       cmocka_unit_test(wide_rows),
+                                       cmocka_unit_test(sums_of_32_bits),
+                                       cmocka_unit_test(largest_sums),
+                                       cmocka_unit_test(refusals),
+                                       cmocka_unit_test(float_inputs_are_converted),
+                                       cmocka_unit_test(long_filters)};
     if (test_skip()) return TEST_SKIPPED;
     return cmocka_run_group_tests_name("conv_int", tests, NULL, NULL);
 }

@@ -80,6 +80,7 @@ static void pick_target(struct test_rng *rng, struct conv *c, int64_t taps) {
     const int32_t least = c->is_signed ? INT8_MIN : 0, most = c->is_signed ? INT8_MAX : UINT8_MAX;
     to->zero_point = (int32_t)test_rng_int(rng, least, most);
     if (test_rng_chance(rng, 30)) to->zero_point = test_rng_chance(rng, 50) ? least : most;
+    if (test_rng_chance(rng, 20)) to->zero_point = 0;
     to->is_signed = c->is_signed;
     to->small_scales = true;
     const bool wild = test_rng_chance(rng, 30);
