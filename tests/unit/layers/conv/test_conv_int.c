@@ -179,14 +179,16 @@ static void random_layers(void **state) {
     }
 }
 
-/* Packs a layer as `count` shards, from the last one on, over bytes that are all `before`. */
+/* Packs a layer as `count` shards over bytes that are all `before`, from the last shard on if count
+ * is odd. */
 static void pack_shards(const struct rfx_graph *graph, const struct rfx_node *node, int64_t count,
                         int before, void *packed) {
     struct rfx_error err = {{0}};
     float *temp = test_floats(RFX_PACK_MIN_TEMP_ELEMS);
     memset(packed, before, rfx_op_packed_bytes(graph, node));
-    for (int64_t i = count - 1; i >= 0; i--) {
-        const struct rfx_pack_part part = {i, count, temp, RFX_PACK_MIN_TEMP_ELEMS};
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t index = count % 2 == 0 ? i : count - 1 - i;
+        const struct rfx_pack_part part = {index, count, temp, RFX_PACK_MIN_TEMP_ELEMS};
         assert_int_equal(rfx_op_pack_part(graph, node, packed, &part, &err), RFX_OK);
     }
     free(temp);
