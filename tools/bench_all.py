@@ -18,7 +18,7 @@ import sys
 
 from bench_peers import add_common_options, header, header_text, write_reports
 from peers import tables
-from peers.measure import Row, TITLES, installed, measure
+from peers.measure import COMPARED, Row, TITLES, installed, measure
 from peers.rfexec_program import Refused, Rfexec
 from peers.workshop import Workshop, label
 
@@ -40,7 +40,7 @@ def parser_of():
     parser.add_argument("--worst", type=int, default=10, help="how many at the end (default 10)")
     parser.add_argument("--limit", type=float, default=1.15,
                         help="ratios above it are counted (default %(default)s)")
-    add_common_options(parser, 3, ["onnxruntime"])
+    add_common_options(parser, 3, COMPARED, ["onnxruntime"])
     return parser
 
 

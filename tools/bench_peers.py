@@ -1,4 +1,4 @@
-"""rfexec against ONNX Runtime, OpenVINO, MNN and ncnn: the same network, size and threads.
+"""rfexec against ONNX Runtime, OpenVINO, MNN, ncnn and LiteRT: the same network, size, threads.
 
     bench_peers.py build/rfexec MODEL [MODEL ...] --sizes 1024x1024,2048x2048
         [--budgets 64MiB,128MiB] [--rows "200MiB:--conv direct" "untiled:--conv winograd"]
@@ -20,11 +20,18 @@ rounds; ratios are taken within a round, so that a machine whose speed drifts ch
   memory ratio     to the fastest peer
   MAC ratio        multiply-adds / those of the untiled run
   identical        fingerprints of all outputs are those of the untiled run with the same --conv;
-                   peers: largest difference from rfexec / largest magnitude of the output
+                   peers: largest difference from rfexec / largest magnitude of the output, or
+                   "other weights" (LiteRT)
 
 rfexec's clock includes reading the picture, a .npy file; the peers' starts with it in memory. A
 peer that is not installed, refuses a model or computes something else (more than 5e-2 of the largest magnitude away
 from rfexec) is shown with the reason. Converted models are kept in --work.
+
+LiteRT takes part in --table int8, or where --peers names it. It runs the same architecture with
+weights that Keras draws, for mobilenet_v2:int8 and resnet50:int8; input and output are float32, all
+between is int8. Its outputs are not compared, it is never called the fastest and no ratio of the
+table is to it: a line below the table has the times of rfexec / its time. Making its files needs
+TensorFlow.
 """
 
 import argparse
@@ -35,8 +42,8 @@ import shlex
 import sys
 
 from peers import tables
-from peers.engine_table import TABLES
-from peers.measure import GROUPS, PEERS, TITLES, Row, installed, measure
+from peers.engine_table import TABLES, default_peers
+from peers.measure import COMPARED, GROUPS, PEERS, TITLES, Row, installed, measure
 from peers.processor import describe, processor
 from peers.rfexec_program import Refused, Rfexec
 from peers.workshop import Workshop, label, pnnx_program
@@ -52,12 +59,15 @@ def parse_row(text):
     return Row(budget.strip() or "untiled", shlex.split(options))
 
 
-def parse_peers(text):
-    names = [name for name in text.split(",") if name]
-    for name in names:
-        if name not in PEERS:
-            raise argparse.ArgumentTypeError(f"no peer '{name}': {', '.join(PEERS)}")
-    return names
+def peers_of(known):
+    """A parser of names with commas, each one of `known`."""
+    def parse(text):
+        names = [name for name in text.split(",") if name]
+        for name in names:
+            if name not in known:
+                raise argparse.ArgumentTypeError(f"no peer '{name}': {', '.join(known)}")
+        return names
+    return parse
 
 
 def positive(text):
@@ -67,12 +77,12 @@ def positive(text):
     return value
 
 
-def add_common_options(parser, runs, peers):
-    """Options that bench_all.py has too."""
+def add_common_options(parser, runs, known, peers):
+    """Options that bench_all.py has too. `peers`: those of `known` that run by default."""
     parser.add_argument("--threads", type=positive, default=2, help="of every program (default 2)")
     parser.add_argument("--runs", type=positive, default=runs, help=f"rounds (default {runs})")
-    parser.add_argument("--peers", type=parse_peers, default=peers,
-                        help=f"of {','.join(PEERS)} (default {','.join(peers)})")
+    parser.add_argument("--peers", type=peers_of(known), default=peers,
+                        help=f"of {','.join(known)} (default {','.join(peers)})")
     parser.add_argument("--timeout", type=positive, default=1800,
                         help="seconds after which a run counts as refused (default 1800)")
     parser.add_argument("--work", default=default_work(), metavar="FOLDER",
@@ -97,8 +107,16 @@ def parser_of():
     parser.add_argument("--check", action="store_true",
                         help="say which peers and converters are installed; exit code 1 if any "
                              "is missing")
-    add_common_options(parser, 5, list(PEERS))
+    add_common_options(parser, 5, PEERS, COMPARED)
+    parser.set_defaults(peers=None)  # the table decides
     return parser
+
+
+def parse_arguments(words=None):
+    args = parser_of().parse_intermixed_args(words)
+    if args.peers is None:
+        args.peers = default_peers(args.table)
+    return args
 
 
 def entries(args):
@@ -164,7 +182,7 @@ def header_text(head):
 
 
 def main():
-    args = parser_of().parse_intermixed_args()
+    args = parse_arguments()
     rfexec = Rfexec(args.program, args.threads, args.timeout)
     if args.dry_run:
         print_plan(args)
@@ -188,10 +206,10 @@ def main():
         else:
             reports.append(measure(workshop, case, configurations, head["peers"], args.runs))
             rows += tables.lines(reports[-1])
-            if case.note:
-                text += f"\n{case.name} {size}: {case.note}."
             print("\n" + tables.table(tables.lines(reports[-1])), flush=True)
-            print(case.note, end="\n" if case.note else "", flush=True)
+            for note in tables.notes(reports[-1]):
+                text += "\n" + note
+                print(note, flush=True)
         write_reports(args, head, reports, text + "\n\n" + tables.table(rows))
     return 0
 

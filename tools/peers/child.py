@@ -3,10 +3,11 @@
     child.py PEER MODEL IMAGE.npy THREADS OUTPUTS.npz
     child.py versions
 
-MODEL is what the peer reads: an .onnx file, an .mnn file, or NAME for NAME.param and NAME.bin
-(ncnn). The last line of stdout is JSON: seconds of the timed run, and the peak resident memory by
-the kernel (with the interpreter and the picture, some 40 MiB and 12 bytes a pixel). The outputs are
-written after both are taken, so that the caller can see that every program computed the same.
+MODEL is what the peer reads: an .onnx file, an .mnn file, NAME for NAME.param and NAME.bin (ncnn),
+or a .tflite file (LiteRT). The last line of stdout is JSON: seconds of the timed run, and the peak
+resident memory by the kernel (with the interpreter and the picture, some 40 MiB and 12 bytes a
+pixel). The outputs are written after both are taken, so that the caller can see that every program
+computed the same.
 A clock stops when the outputs are in memory as float32, rows contiguous, whatever the program's own
 layout is.
 """
@@ -22,7 +23,8 @@ import numpy as np
 
 # Name -> (module, distribution). The converters are checked as well: without them no model.
 DISTRIBUTIONS = {"onnxruntime": ("onnxruntime", "onnxruntime"), "openvino": ("openvino", "openvino"),
-                 "mnn": ("MNN", "MNN"), "ncnn": ("ncnn", "ncnn")}
+                 "mnn": ("MNN", "MNN"), "ncnn": ("ncnn", "ncnn"),
+                 "litert": ("ai_edge_litert.interpreter", "ai-edge-litert")}
 
 
 def prepare_onnxruntime(path, image, threads):
@@ -109,8 +111,24 @@ def prepare_ncnn(path, image, threads):
     return run
 
 
+def prepare_litert(path, image, threads):
+    """With LiteRT's own choice of kernels, which is the delegate XNNPACK."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    network = Interpreter(path, num_threads=threads)
+    network.allocate_tensors()
+    entry = network.get_input_details()[0]["index"]
+    results = [output["index"] for output in network.get_output_details()]
+    network.tensor(entry)()[...] = image.transpose(0, 2, 3, 1)  # no run overwrites an input
+
+    def run():
+        network.invoke()
+        return [network.get_tensor(index) for index in results]
+    return run
+
+
 PREPARE = {"onnxruntime": prepare_onnxruntime, "openvino": prepare_openvino, "mnn": prepare_mnn,
-           "ncnn": prepare_ncnn}
+           "ncnn": prepare_ncnn, "litert": prepare_litert}
 
 
 def peak_rss_bytes():
@@ -139,6 +157,8 @@ def main():
     name, model, image_path, threads, outputs_path = sys.argv[1:]
     image = np.load(image_path)
     run = PREPARE[name](model, image, int(threads))
+    if name == "litert":
+        del image  # its copy, in the order of its own tensors, is all that it reads
     run()
     start = time.perf_counter()
     outputs = run()

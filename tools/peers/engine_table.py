@@ -1,7 +1,7 @@
 """The tables of docs/benchmarks.md: network, size, and per row of rfexec the budget, the options and
 the targets: at most so many times the fastest of a group of peers (measure.GROUPS)."""
 
-from peers.measure import Row
+from peers.measure import COMPARED, Row
 
 WINOGRAD = ["--conv", "winograd"]
 
@@ -48,3 +48,8 @@ def int8():
 
 
 TABLES = {"engine": engine, "int8": int8}
+
+
+def default_peers(table):
+    """LiteRT takes part only where networks of 8 bits are compared."""
+    return [*COMPARED, "litert"] if table == "int8" else list(COMPARED)

@@ -3,7 +3,7 @@
 Invariants: 1. a round runs every peer and every row of rfexec once, each in a process of its own, in
 an order drawn anew (the same in every call), so that nobody always runs after the same one; 2. ratios are of the same round, their median is reported; 3. who drops out is
 reported with the reason and has no figures; 4. a peer counts only if its outputs agree with
-rfexec's.
+rfexec's: LiteRT, which has other weights, is measured but in no group.
 """
 
 import json
@@ -15,11 +15,13 @@ import tempfile
 from peers.rfexec_program import Refused, bits_options
 from peers.workshop import python
 
-PEERS = ("onnxruntime", "openvino", "mnn", "ncnn")
-TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "mnn": "MNN", "ncnn": "ncnn"}
+COMPARED = ("onnxruntime", "openvino", "mnn", "ncnn")  # they run the network that rfexec runs
+PEERS = (*COMPARED, "litert")
+TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "mnn": "MNN", "ncnn": "ncnn",
+          "litert": "LiteRT"}
 WITHOUT_WINOGRAD = ("onnxruntime", "openvino")
 WITH_WINOGRAD = ("mnn", "ncnn")
-GROUPS = {"all": PEERS, "plain": WITHOUT_WINOGRAD, "winograd": WITH_WINOGRAD}
+GROUPS = {"all": COMPARED, "plain": WITHOUT_WINOGRAD, "winograd": WITH_WINOGRAD}
 # Of the largest magnitude. A wrong conversion is far outside. Winograd's roundings stay inside, with
 # 9e-3 (MNN, vgg16) the farthest seen; every table shows the figures.
 AGREEMENT = 5e-2
@@ -119,7 +121,8 @@ class Contest:
 
     def check_peers(self):
         """The untiled outputs of rfexec for the peers' picture against those of each peer."""
-        if all(peer.refusal for peer in self.peers.values()):
+        compared = {name: peer for name, peer in self.peers.items() if name in COMPARED}
+        if all(peer.refusal for peer in compared.values()):
             return
         reference = self.folder / "reference"
         reference.mkdir()
@@ -127,10 +130,10 @@ class Contest:
             self.rfexec.write_outputs(self.case.model, self.workshop.image(self.case.size),
                                       reference)
         except Refused as reason:
-            for peer in self.peers.values():
+            for peer in compared.values():
                 if not peer.refusal:
                     peer.refuse(f"nothing to compare its outputs with: rfexec: {reason}")
-        for name, peer in self.peers.items():
+        for name, peer in compared.items():
             if peer.refusal:
                 continue
             try:

@@ -124,7 +124,7 @@ def compare(reference, outputs):
 
 def print_converters():
     versions = {}
-    for name in ("MNN", "pnnx", "onnx"):
+    for name in ("MNN", "pnnx", "onnx", "tensorflow-cpu"):
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -2,6 +2,7 @@
 
 import math
 
+from peers.convert_litert import NETWORKS
 from peers.measure import TITLES
 
 GROUP_TITLES = {"all": "the fastest", "plain": "the fastest without Winograd",
@@ -44,7 +45,8 @@ def lines(report):
         rows.append(start + [seconds(peer["seconds_median"]), "1" if peer["fastest"] else "-",
                              "1" if name == report["fastest_without_winograd"] else "-",
                              mib(peer["peak_rss_bytes"]), "1" if peer["fastest"] else "-", "-",
-                             f"to {peer['difference']:.0e}", "-"])
+                             "other weights" if peer["difference"] is None
+                             else f"to {peer['difference']:.0e}", "-"])
     for row in report["rows"]:
         start = [report["network"], report["size"], "rfexec " + row["run"]]
         said = "; ".join(map(target_text, row["targets"])) or "-"
@@ -57,6 +59,24 @@ def lines(report):
             number(row.get("memory_ratio")), number(row["macs_ratio"], 3),
             "yes" if row["identical"] else "NO", said])
     return rows
+
+
+def notes(report):
+    """Sentences that belong to the lines of one network and size."""
+    own = f"{report['network']} {report['size']}: {report['note']}." if report["note"] else ""
+    return [note for note in (own, litert_note(report)) if note]
+
+
+def litert_note(report):
+    """How rfexec compares with LiteRT, which the ratios of the table leave out; "" without it."""
+    if "seconds_median" not in report["peers"].get("litert", {}):
+        return ""
+    ratios = [f"{row['ratio_to_each']['litert']:.2f} ({row['run']})" for row in report["rows"]
+              if "ratio_to_each" in row]
+    keras, _, differs = NETWORKS[report["network"]]
+    return (f"{report['network']} {report['size']}: LiteRT runs Keras's {keras} with other weights "
+            f"({differs}), so it is in no ratio of the table and never called the fastest. Time of "
+            f"rfexec / time of LiteRT: {', '.join(ratios) or 'none'}.")
 
 
 def body(rows):

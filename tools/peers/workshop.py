@@ -9,6 +9,7 @@ import shutil
 import sys
 import tempfile
 
+from peers import convert_litert
 from peers.rfexec_program import Refused, last_line, run
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -115,6 +116,8 @@ class Workshop:
 
     def model_for(self, peer, case):
         """What child.py opens: converted where the peer does not read ONNX."""
+        if peer == "litert":
+            return self.litert(case)
         if case.int8 and peer in ("mnn", "ncnn"):
             raise Refused("its converter does not read QuantizeLinear and DequantizeLinear")
         if peer == "mnn":
@@ -122,6 +125,18 @@ class Workshop:
         if peer == "ncnn":
             return self.ncnn(case)
         return str(case.onnx)
+
+    def litert(self, case):
+        if not case.int8:
+            raise Refused("takes part with networks of 8 bits only")
+        if case.name not in convert_litert.NETWORKS:
+            raise Refused("Keras has no such network to convert for it")
+        script = pathlib.Path(convert_litert.__file__)
+        path = self.folder / f"{case.onnx.stem}-{case.size}-{self.hash(script)}.tflite"
+        if not path.exists():
+            self.make(path, lambda part: python(script.name, case.name, case.size, part,
+                                                timeout=self.timeout))
+        return str(path)
 
     def mnn(self, onnx):
         path = self.folder / f"{onnx.stem}-{self.hash(onnx)}.mnn"
