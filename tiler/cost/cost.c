@@ -584,6 +584,12 @@ static double readings_by_tiles(const struct counter *c, const struct rfx_cost_n
     return steps * times;
 }
 
+/* Returns the bytes of a node's weights that are loaded, as float32: a weight of one byte takes as
+ * long to read and to place as one of four. */
+static double loaded_bytes(const struct rfx_cost_node *fact) {
+    return fact->of_bytes ? fact->packed * (double)sizeof(float) : fact->packed;
+}
+
 /* Adds the reads of weights: once per step and, within a step, once per block of the input (direct
  * kernels) or once per group of tiles (Winograd). If every thread reads all weights, they count
  * once per thread; if threads share the outputs, they count once. */
@@ -595,7 +601,7 @@ static void count_constants(const struct counter *c, int i, struct rfx_cost_coun
     if (fact->packed == 0.0) return;
     if (fact->pixel.n[RFX_COST_OPENBLAS_MAC] > 0.0) /* OpenBLAS copies them in every call */
         counts->n[RFX_COST_CONV_ELEMENT] += fact->packed / sizeof(float) * steps;
-    if (c->shape->spec.weights_by_stage) counts->n[RFX_COST_LOAD_BYTE] += fact->packed;
+    if (c->shape->spec.weights_by_stage) counts->n[RFX_COST_LOAD_BYTE] += loaded_bytes(fact);
     if (fact->by_units) {
         const struct rfx_node *node = node_of(c, i);
         double input = read_in_all(c, node);
@@ -648,7 +654,7 @@ static void count_node(struct counter *c, int i, struct rfx_cost_counts *counts)
         add_group(c->model, g, c->model->nodes[i].group, &c->at, counts);
         if (c->shape->spec.weights_by_stage)
             for (int m = g->first; m <= g->last; m++)
-                counts->n[RFX_COST_LOAD_BYTE] += c->model->nodes[m].packed;
+                counts->n[RFX_COST_LOAD_BYTE] += loaded_bytes(&c->model->nodes[m]);
     } else {
         add_node(c->model, i, &c->at, counts);
         count_constants(c, i, counts);
