@@ -408,7 +408,7 @@ struct run {
     int64_t next;                    /* rows before this one are prepared */
     bool bytes;                      /* elements are uint8, not int16 */
     bool as_they_are;                /* the kernel reads the input itself */
-    struct rfx_int_conv_args kernel; /* what is the same for all rows and groups */
+    struct rfx_int_conv_args kernel; /* kernel_args */
 };
 
 static size_t elem_bytes(const struct run *r) {
@@ -496,6 +496,7 @@ static void prepare_window(struct run *r, int64_t y, const void **rows) {
     for (int64_t ky = 0; ky < a->kh; ky++) rows[ky] = row_at(r, top + ky * a->dh);
 }
 
+/* Returns what the calls of a kernel have in common. */
 static struct rfx_int_conv_args kernel_args(const struct run *r) {
     const struct rfx_int_conv_attr *q = r->q;
     const struct rfx_conv_attr *a = r->a;

@@ -280,8 +280,8 @@ struct rfx_requantise {
     bool small_scales;   /* none is above RFX_INT_SMALL_SCALE: scaled sums fit into int32 */
 };
 
-#define RFX_INT_SMALL_SCALE 0.5f
-#define RFX_INT_LANES 16 /* output channels of a block of integer convolutions */
+#define RFX_INT_SMALL_SCALE 0.5f /* see struct rfx_requantise */
+#define RFX_INT_LANES 16         /* output channels of a block of integer convolutions */
 
 /* Returns c channels rounded up to RFX_INT_LANES. */
 static inline int64_t rfx_int_conv_filled(int64_t c) {

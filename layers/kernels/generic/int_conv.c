@@ -280,7 +280,7 @@ static bool wide_blocks(const struct rfx_int_conv_args *a, const int8_t *w, int6
  * products take other units of a processor than most of that does. Turns go from block to block of
  * channels, as far as their weights stay in the nearest cache, then on to the next pixels. */
 #define TURN 7           /* pixels: 14 sums, 2 weights, an input value, and what makes elements */
-#define TURN_STEPS 2     /* in which four vectors of sums of TURN pixels become elements twice */
+#define TURN_STEPS 2     /* steps after each of which up to eight vectors become elements */
 #define TURN_BYTES 16384 /* of the weights of neighbouring turns, unless one has more */
 #define LANES (BLOCKS * RFX_INT_LANES)
 _Static_assert(TURN *BLOCKS <= 8 * TURN_STEPS, "all sums are stored");
@@ -316,7 +316,7 @@ INLINE void add_lanes(ints sum[TURN][BLOCKS][IN_BLOCK], struct values *values, c
     next_values(values, READ);
 }
 
-/* Stores the elements of `sum`, those of TURN_STEPS steps in step i. */
+/* Stores the elements of the vectors of `sum` that belong to step i of TURN_STEPS. */
 INLINE void store_turn(const struct turns *t, ints sum[TURN][BLOCKS][IN_BLOCK], int i, int n,
                        int nb) {
     UNROLL for (int p = 0; p < n; p += 4 / nb) {
@@ -427,9 +427,7 @@ static bool all_turns(const struct rfx_int_conv_args *run) {
     const int64_t bytes = BLOCKS * a->kh * a->kw * a->quads * QUAD;
     const int64_t whole = a->m / LANES * LANES;
     const int64_t most = bytes < TURN_BYTES ? TURN_BYTES / bytes * LANES : LANES;
-    if (a->sums != NULL || !a->to.small_scales) return false;
-    for (int64_t ky = 0; ky < a->kh; ky++)
-        if (a->rows[ky] == NULL) return false;
+    if (a->sums != NULL || !a->to.small_scales || !has_all_rows(a)) return false;
     for (int64_t c = 0; c < a->m;) {
         const int64_t end = c + most < whole ? c + most : c < whole ? whole : a->m;
         turns_of *const turns = c < whole ? turns_of_32 : last[(end - c - 1) / 8];
@@ -438,11 +436,6 @@ static bool all_turns(const struct rfx_int_conv_args *run) {
         c = end;
     }
     return true;
-}
-#else
-static bool all_turns(const struct rfx_int_conv_args *run) {
-    (void)run;
-    return false;
 }
 #endif
 
@@ -456,7 +449,9 @@ static int64_t pixels_at_once(const struct rfx_int_conv_args *a) {
 /* The weights of a block stay in the cache for all pixels of the run. */
 void SET_NAME(int_conv)(const struct rfx_int_conv_args *a) {
     const struct cut cut = cut_evenly(a->pixels, pixels_at_once(a));
+#if VECTOR_FLOATS == 16
     if (all_turns(a)) return;
+#endif
     for (int64_t c = 0; c < a->m;) {
         const int8_t *w = (const int8_t *)a->weights + c * a->kh * a->kw * a->quads * 4;
         bool all = a->m - c > (BLOCKS - 1) * RFX_INT_LANES;

@@ -280,12 +280,18 @@ FIXED(5, 2)
 
 typedef void fixed(const struct rfx_int_conv_args *a, const struct block *b, int64_t c);
 
+/* Returns the stride, 1 or 2, of a run that unrolled kernels can compute; 0: they cannot. */
+static int unrolled_stride(const struct rfx_int_conv_args *a) {
+    const bool square = a->kh == a->kw && a->m > RFX_INT_LANES;
+    if (a->sums != NULL || !a->to.small_scales || !square || !has_all_rows(a)) return 0;
+    return a->x_stride == a->tap_stride ? 1 : a->x_stride == 2 * a->tap_stride ? 2 : 0;
+}
+
 /* Returns the unrolled kernel for this run, NULL if there is none. */
 static fixed *find_fixed(const struct rfx_int_conv_args *a) {
-    const bool one = a->x_stride == a->tap_stride, two = a->x_stride == 2 * a->tap_stride;
-    if (a->sums != NULL || a->kh != a->kw || (!one && !two)) return NULL;
-    for (int64_t ky = 0; ky < a->kh; ky++)
-        if (a->rows[ky] == NULL) return NULL;
+    const int stride = unrolled_stride(a);
+    const bool one = stride == 1;
+    if (stride == 0) return NULL;
 #ifndef __AVX512F__
     if (a->kw == 3) return one ? fixed_3_1 : fixed_3_2;
 #endif
@@ -297,13 +303,10 @@ static fixed *find_fixed(const struct rfx_int_conv_args *a) {
 /* Computes all channels column by column. Returns false if it cannot. A block may overlap the one
  * before it and compute the same channels again. */
 static bool by_columns(const struct rfx_int_conv_args *a) {
-    const bool one = a->x_stride == a->tap_stride, two = a->x_stride == 2 * a->tap_stride;
+    const int stride = unrolled_stride(a);
+    const bool one = stride == 1;
     const int64_t filled = rfx_int_conv_filled(a->m);
-    if (a->sums != NULL || !a->to.small_scales || a->kh != 3 || a->kw != 3 || filled < 32 ||
-        (!one && !two))
-        return false;
-    for (int64_t ky = 0; ky < 3; ky++)
-        if (a->rows[ky] == NULL) return false;
+    if (stride == 0 || a->kw != 3) return false;
     for (int64_t c = 0; c < filled;) {
         if (filled - c > 32 && filled >= 64) {
             if (c > filled - 64) c = filled - 64;
@@ -317,11 +320,6 @@ static bool by_columns(const struct rfx_int_conv_args *a) {
     }
     return true;
 }
-#else
-static bool by_columns(const struct rfx_int_conv_args *a) {
-    (void)a;
-    return false;
-}
 #endif
 
 /* The last block may overlap the one before it and compute the same channels again. The arguments
@@ -331,13 +329,15 @@ void SET_NAME(int_depthwise_bytes)(const struct rfx_int_conv_args *run) {
     const struct rfx_int_conv_args own = *run, *a = &own;
     const int64_t filled = rfx_int_conv_filled(a->m);
     const bool wide = filled >= CHANNELS;
+#ifdef __AVX512F__
     if (by_columns(a)) return;
+#endif
     const bool large = !a->to.small_scales;
-    fixed *const run_fixed = wide ? find_fixed(a) : NULL;
+    fixed *const run_fixed = find_fixed(a);
     for (int64_t c = 0; c < filled; c += CHANNELS) {
         if (wide && c > filled - CHANNELS) c = filled - CHANNELS;
         const struct block block = block_of(&a->to, c, wide);
-        if (run_fixed != NULL && !large)
+        if (run_fixed != NULL)
             run_fixed(a, &block, c);
         else
             any_pixels(a, &block, c, wide, large);

@@ -316,6 +316,13 @@ INLINE ints pair_at(const void *x) {
     return INTS_ALL(pair);
 }
 
+/* Returns whether no kernel row is outside of the map. */
+static inline bool has_all_rows(const struct rfx_int_conv_args *a) {
+    for (int64_t ky = 0; ky < a->kh; ky++)
+        if (a->rows[ky] == NULL) return false;
+    return true;
+}
+
 /* A block of channels: where its sums begin, and what turns them into elements. */
 struct target {
     ints bias[IN_BLOCK];

@@ -1,5 +1,4 @@
-/* Transposes planes into pixels of channels and pixels into planes: four channels of a vector of
- * pixels at a time. */
+/* Transposes planes into pixels, and pixels into planes. */
 #include "layers/kernels/generic/variant.h"
 
 /* Compilers make vectors of the loop for three channels. */
@@ -37,7 +36,7 @@ void VARIANT_NAME(interleave)(const float *planes, int64_t plane, int64_t c, int
 #define PICK(a, b, ...) __builtin_shufflevector(a, b, QUAD(0, __VA_ARGS__))
 #endif
 
-/* Transposes VECTOR_FLOATS pixels of four channels. */
+/* Transposes VECTOR_FLOATS pixels of four channels into planes. */
 INLINE void transpose(const float *x, int64_t x_stride, float *out, int64_t plane) {
     int64_t step = 4 * x_stride; /* the four pixels of a quad of lanes are consecutive */
     vector p0 = VECTOR_QUADS(x, step), p1 = VECTOR_QUADS(x + x_stride, step);
